@@ -139,13 +139,14 @@ class Module:
         Raises LoadError, with the LoadResult as `result`, for missing and mismatched values, and if the layout of a square
         dense weight is unknown; FormatError; OSError. Nothing is loaded then."""
     def save_into(self, target: str | PathLike[str] | IO[bytes], *, filter: Filtering | None = ..., rename: Renaming | None = ..., layout: str | None = ..., names: str | None = ..., precision: str | None = ..., metadata: Mapping[str, str] | None = ..., overwrite: bool = ..., format: str | None = ..., shard: int | None = ...) -> int:
-        """Write the parameters to a burnpack, safetensors or .npz file, as the ending of the path says; returns the bytes
-        written. One tensor at a time is in memory, and an existing file is replaced only by a complete one.
+        """Write the parameters to a burnpack, safetensors, .npz or .gguf file, as the ending of the path says; returns the
+        bytes written. One tensor at a time is in memory, and an existing file is replaced only by a complete one.
 
         target: a path, or a binary file open for writing (with `format`). filter: which parameters (see `load_from`).
         rename: their names in the file. layout: "pytorch" for dense weights as (d_output, d_input) and a batch
-        norm's num_batches_tracked. names: "burn" for Burn's names of norms. precision: as in `save_file`. metadata: text ->
-        text. overwrite: replace a file that exists. shard: several safetensors files of at most so many bytes.
+        norm's num_batches_tracked; always for GGUF. names: "burn" for Burn's names of norms. precision: as in `save_file`.
+        metadata: text -> text. overwrite: replace a file that exists. shard: several safetensors files of at most so many
+        bytes.
 
         Raises ExistsError, an EmberletError and a FileExistsError, DTypeError for what the format cannot hold, OSError."""
     def quantize_weights(self, bits: int = ..., mode: str = ..., level: str | int = ..., calibration: str = ..., filter: Filtering | None = ..., fake: bool = ..., keep: Sequence[str] = ..., *, input_scales: bool = ..., method: str = ..., samples: Sequence[Any] | None = ..., correct_bias: bool = ..., tell: Callable[[str], None] = ..., scale_dtype: DType | str = ..., value_dtype: DType | str | None = ...) -> list[str]:

@@ -304,20 +304,23 @@ def save_into(
     format=None,
     shard=None,
 ):
-    """Write the parameters to a burnpack, safetensors or .npz file, as the ending of the path says; returns the bytes
-    written. One tensor at a time is in memory, and an existing file is replaced only by a complete one.
+    """Write the parameters to a burnpack, safetensors, .npz or .gguf file, as the ending of the path says; returns the
+    bytes written. One tensor at a time is in memory, and an existing file is replaced only by a complete one.
 
     target: a path, or a binary file open for writing (with `format`). filter: which parameters (see `load_from`).
     rename: their names in the file. layout: "pytorch" for dense weights as (d_output, d_input) and a batch
-    norm's num_batches_tracked. names: "burn" for Burn's names of norms. precision: as in `save_file`. metadata: text ->
-    text. overwrite: replace a file that exists. shard: several safetensors files of at most so many bytes.
+    norm's num_batches_tracked; always for GGUF. names: "burn" for Burn's names of norms. precision: as in `save_file`.
+    metadata: text -> text. overwrite: replace a file that exists. shard: several safetensors files of at most so many
+    bytes.
 
     Raises ExistsError, an EmberletError and a FileExistsError, DTypeError for what the format cannot hold, OSError.
     """
     from ..store.sources import from_module
-    from ..store.writing import save
+    from ..store.writing import is_gguf, save
 
-    store = from_module(self, filter=filter, layout=layout, names=names, precision=precision)
+    blocks = is_gguf(target, format)
+    layout = "pytorch" if blocks else layout
+    store = from_module(self, filter=filter, layout=layout, names=names, precision=precision, blocks=blocks)
     if rename is not None:
         store = store.rename(rename)
     return save(store, target, format=format, metadata=metadata, overwrite=overwrite, shard=shard)

@@ -9,7 +9,7 @@ call these `weight` (uint8), `scale` and `zero_point`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
 from math import prod
 from typing import Any, NamedTuple
 
@@ -93,9 +93,14 @@ def _weight(
         return
     if isinstance(weight, QuantizedWeight):
         same = packed and at[name + ".values"].shape == weight.values.shape
-        same = same and all(at[f"{name}.{key}"].dtype is getattr(weight, key).dtype for key in KEYS[:2])
         if same and all((f"{name}.{key}" in at) == (getattr(weight, key) is not None) for key in KEYS[2:]):
-            return
+            wanted = {f"{name}.{key}": getattr(weight, key).dtype for key in KEYS if getattr(weight, key) is not None}
+            if all(at[part].dtype is wanted[part] for part in list(wanted)[:2]):
+                return
+            if all(_holds(at[part], dtype) for part, dtype in wanted.items()):
+                for part, dtype in wanted.items():
+                    yield part, at[part].mapped(partial(_cast, dtype), dtype, at[part].shape)
+                return
         upright = _unpacked(name, tuple(weight.shape), axis, at) if packed else _upright(layer, weight, real, layout)
         narrowed[name] = lambda: _lost(upright, weight)
         if real is not None and not packed and _is_packed_so(layer, weight, real, layout):
@@ -109,6 +114,21 @@ def _weight(
         upright = _unpacked(name, tuple(weight.shape), axis, at) if packed else _upright(layer, weight, real, layout)
         turn = layout == "pytorch" and own == name and isinstance(layer, Linear)  # it is transposed where it is loaded
         yield own, upright.transposed() if turn else upright
+
+
+def _holds(s: Snapshot, dtype: dtypes.DType) -> bool:
+    """Whether a tensor of a file is one of `dtype`, or float32 with numbers of `dtype`, as in formats without it."""
+    wider = s.dtype is dtypes.float32 and dtype.is_float and dtype.bits < 32
+    return s.dtype is dtype or (wider and _are_numbers_of(s.tensor(), dtype))
+
+
+def _are_numbers_of(x: Tensor, dtype: dtypes.DType) -> bool:
+    return not bool((x.astype(dtype).astype(dtypes.float32) != x).any())
+
+
+def _cast(dtype: dtypes.DType, x: Tensor) -> Tensor:
+    found: Tensor = x.astype(dtype)
+    return found
 
 
 def _upright(layer: Any, weight: Any, real: Any, layout: str | None) -> Snapshot:
@@ -194,7 +214,8 @@ def _is_packed_so(layer: Any, weight: QuantizedWeight, real: Snapshot, layout: s
         and (found.bits, found.size) == (weight.bits, weight.block_size)
         and (weight.zero_point is not None or not found.affine)
         and weight.scheme.value is None
-        and weight.scale.dtype is dtypes.float32
+        and weight.tensor_scale is None
+        and (weight.scale.dtype is dtypes.float32 or _are_numbers_of(found.read()[1], weight.scale.dtype))
     )
 
 
@@ -221,7 +242,9 @@ def _repacked(name: str, weight: QuantizedWeight, real: Snapshot) -> Iterator[tu
 
     def one(key: str) -> Snapshot:
         param = getattr(weight, key)
-        return Snapshot(real.name, param.dtype, param.shape, make=lambda b: parts()[key].to(b), param_id=None)
+        return Snapshot(
+            real.name, param.dtype, param.shape, make=lambda b: parts()[key].astype(param.dtype).to(b), param_id=None
+        )
 
     for key in KEYS[:3]:
         if getattr(weight, key) is not None:

@@ -71,12 +71,14 @@ def from_module(
     layout: str = "burn",
     names: str | None = None,
     precision: str | None = None,
+    blocks: bool = False,
 ) -> Store:
     """The parameters of a module as a store, for `save_into` and for another module's `load_from`.
 
     layout: "pytorch" transposes dense weights, adds the `num_batches_tracked` of batch norms, and joins the weights of
     recurrent layers and attention as PyTorch does (LSTM's weight_ih_l0, in_proj_weight); names: "burn" for
-    Burn's names; the rest as in `Module.save_into`. Values are read on access.
+    Burn's names; blocks: each packed weight as one tensor with its integers, for GGUF; the rest as in
+    `Module.save_into`. Values are read on access.
     """
     if layout not in LAYOUTS:
         raise LoadError(f"layout is one of {', '.join(LAYOUTS)}, found {layout!r}")
@@ -84,12 +86,19 @@ def from_module(
         raise LoadError(f"names is None or 'burn', found {names!r}")
     keep, others = filter_of(filter), burn_names(module) if names else {}
     found: dict[str, Snapshot] = {}
+    if blocks:
+        from .blocks import as_blocks, packs
     for place in places(module):
         if not keep(place.name, place.container):
             continue
         name = others.get(place.name, place.name)
         if name in found:
             raise LoadError(f"two parameters of {type(module).__name__} are called {name!r}")
+        if blocks and packs(place.holder):
+            whole = name.rpartition(".")[0]
+            if whole not in found:
+                found[whole] = as_blocks(whole, place.holder)
+            continue
         s = _of_param(name, place.param)
         if layout == "pytorch" and place.transposed_in_pytorch:
             s = s.transposed()

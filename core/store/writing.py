@@ -21,8 +21,9 @@ if TYPE_CHECKING:
     from .stored import Store
 
 # extension -> format; each is a module of core/store/formats with `dump`
-ENDINGS = {".bpk": "burnpack", ".safetensors": "safetensors", ".npz": "npz"}
-FOREIGN = frozenset(".pt .pth .ckpt .bin .gguf .onnx .h5 .hdf5 .keras .mpk .tflite .npy".split())  # not written
+ENDINGS = {".bpk": "burnpack", ".safetensors": "safetensors", ".npz": "npz", ".gguf": "gguf"}
+WRITERS = {"gguf": "gguf_writing"}  # where `dump` is in a module of its own
+FOREIGN = frozenset(".pt .pth .ckpt .bin .onnx .h5 .hdf5 .keras .mpk .tflite .npy".split())  # not written
 
 
 def save(
@@ -36,8 +37,8 @@ def save(
 ) -> int:
     """Write the tensors, metadata and scalars of a store; returns the bytes written.
 
-    target: a path, or a binary file that is open for writing; format: "burnpack", "safetensors" or "npz", else by the
-    path's extension (burnpack if it is of no format); metadata: added to the store's own; overwrite: whether an
+    target: a path, or a binary file that is open for writing; format: "burnpack", "safetensors", "npz" or "gguf", else
+    by the path's extension (burnpack if it is of no format); metadata: added to the store's own; overwrite: whether an
     existing file may be replaced; shard: write several safetensors files with at most this many bytes of tensors each,
     and their index.
 
@@ -48,7 +49,7 @@ def save(
     if hasattr(target, "write"):
         return _dump(store, cast(IO[bytes], target), format or "burnpack", metadata)
     path = os.fspath(cast(str, target))
-    ending = os.path.splitext(path)[1].lower()
+    ending = _ending(path)
     if format is None and ending in FOREIGN:
         raise EmberletError(
             f"{path}: expected a name that ends in {listed([*ENDINGS])}; format= writes one of them under any name"
@@ -62,6 +63,17 @@ def save(
         raise ExistsError(f"{path} exists; overwrite=True (--overwrite) replaces it")
     with atomic_write(path) as file:
         return _dump(store, file, kind, metadata)
+
+
+def _ending(path: str) -> str:
+    return os.path.splitext(path)[1].lower()
+
+
+def is_gguf(target: Any, format: str | None) -> bool:
+    """Whether `save` would write GGUF."""
+    return format == "gguf" or (
+        format is None and not hasattr(target, "write") and _ending(os.fspath(target)) == ".gguf"
+    )
 
 
 def dumps(store: Store, format: str = "burnpack", metadata: Mapping[str, str] | None = None) -> bytes:
@@ -81,7 +93,8 @@ def _dump(store: Store, file: IO[bytes], format: str, metadata: Mapping[str, str
     for key, value in texts.items():
         if not isinstance(key, str) or not isinstance(value, str):
             raise EmberletError(f"metadata {key!r}: {value!r} is not a pair of texts")
-    written: int = importlib.import_module(f"{__package__}.formats.{format}").dump(store, file, texts)
+    writer = importlib.import_module(f"{__package__}.formats.{WRITERS.get(format, format)}")
+    written: int = writer.dump(store, file, texts)
     return written
 
 

@@ -262,10 +262,10 @@ def test_an_output_is_never_an_input(words: str, spelling: str, emberlet: Emberl
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        ("convert weights.npz w.gguf", ".bpk, .safetensors or .npz"),
-        ("convert weights.npz w.pt", ".bpk, .safetensors or .npz"),
-        ("convert weights.npz w.onnx --overwrite", ".bpk, .safetensors or .npz"),
-        ("convert weights.npz w.h5", ".bpk, .safetensors or .npz"),
+        ("convert weights.npz w.pth", ".npz or .gguf"),
+        ("convert weights.npz w.pt", ".bpk, .safetensors, .npz or .gguf"),
+        ("convert weights.npz w.onnx --overwrite", ".bpk, .safetensors, .npz or .gguf"),
+        ("convert weights.npz w.h5", ".bpk, .safetensors, .npz or .gguf"),
         ("compile digits.onnx --out d.foo", ".plan or .wasm"),
         ("compile digits.onnx --out d", ".plan or .wasm"),
         ("run digits.onnx --input inputs.npz --out y.npy", "expected a name that ends in .npz"),

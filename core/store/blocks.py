@@ -1,0 +1,41 @@
+"""Packed weights of modules as single tensors with their integers, for formats that hold them as blocks."""
+
+from __future__ import annotations
+
+from .. import dtypes
+from ..errors import UnsupportedError
+from ..functional.quantized.packed_weights import unpack_bits
+from ..functional.quantized.weights import as_rows
+from ..nn.quantized_weight import QuantizedWeight
+from ..tensor import Tensor
+from .snapshot import Packed, Snapshot
+
+
+def packs(holder: object) -> bool:
+    """Whether a parameter's holder is a packed weight."""
+    return isinstance(holder, QuantizedWeight)
+
+
+def as_blocks(name: str, weight: QuantizedWeight) -> Snapshot:
+    """A packed matrix as one tensor (channels, weights of each) with its integers, for formats that hold it so. Raises
+    UnsupportedError for a weight that is no matrix of integers."""
+    if len(weight.shape) != 2 or weight.scheme.value is not None or weight.input_scale is not None:
+        raise UnsupportedError(f"{name}: only matrices of integers without input scales are written as blocks")
+    shape = (weight.shape[weight.axis], weight.count)
+    affine = weight.zero_point is not None
+
+    def read() -> tuple[Tensor, Tensor, Tensor | None]:
+        values = weight.values.val()
+        rows = (values.shape[0], values.shape[1])
+        levels = unpack_bits(values, weight.bits).reshape((*rows, weight.block_size))
+        scale = weight.scales().reshape(rows)
+        zeros = weight.zero_point
+        return levels, scale, None if zeros is None else zeros.val().reshape(rows) * scale
+
+    found = Snapshot(
+        name, dtypes.float32, shape, make=lambda b: as_rows(weight.val(), weight.axis).astype(dtypes.float32).to(b),
+        param_id=None,
+    )  # fmt: skip
+    zero = 0 if affine else 1 << (weight.bits - 1)
+    found.packed = Packed(0, weight.bits, weight.block_size, zero, affine, read)
+    return found

@@ -1,0 +1,142 @@
+"""Every scheme through every format: each file either gives the same weights back, or is refused with a reason."""
+
+from __future__ import annotations
+
+import io
+import itertools
+from pathlib import Path
+from typing import Any
+
+import emberlet
+import gguf
+import numpy as np
+import pytest
+from emberlet import nn, store
+from emberlet.errors import EmberletError, UnsupportedError
+from support.rows import every
+
+RNG = np.random.default_rng(4)
+FORMATS = ("bpk", "safetensors", "npz", "gguf")
+SCALES = ("float32", "float16", "bfloat16", "float8_e8m0fnu", "float8_e4m3fn")
+INTEGERS = [
+    {"bits": bits, "mode": mode, "level": level, "scale_dtype": scale, "value_dtype": None}
+    for bits, mode, level, scale in itertools.product(
+        (8, 4, 2), ("symmetric", "affine"), ("tensor", "channel", 16, 32), SCALES
+    )
+]
+FLOATS = [
+    {"bits": bits, "mode": "symmetric", "level": level, "scale_dtype": scale, "value_dtype": value}
+    for (bits, value), level, scale in itertools.product(
+        [(8, "float8_e4m3fn"), (8, "float8_e5m2"), (4, "float4_e2m1fn")], ("channel", 16), SCALES
+    )
+]
+IN_GGUF = {(8, "symmetric"): "Q8_0", (4, "symmetric"): "Q4_0", (4, "affine"): "Q4_1"}
+
+
+def why_not(ending: str, scheme: dict[str, Any]) -> str:
+    """Why a format does not hold a scheme; "" if it does."""
+    if ending == "gguf":
+        if scheme["value_dtype"] is not None:
+            return "only matrices of integers"
+        if (scheme["bits"], scheme["mode"]) not in IN_GGUF or scheme["level"] != 32:
+            return "GGUF has no such blocks"
+        if scheme["scale_dtype"] in ("float32", "float8_e4m3fn"):
+            return "no numbers of float16"
+    return ""
+
+
+def network() -> Any:
+    net = emberlet.Module()
+    net.fc, net.table = nn.Linear(64, 6), nn.Embedding(7, 64)
+    return net
+
+
+@every("scheme", INTEGERS + FLOATS)
+def test_a_scheme_comes_back_from_every_format_that_has_it(scheme: dict[str, Any]) -> None:
+    net = network()
+    for each in (net.fc, net.table):
+        w = RNG.normal(size=each.weight.shape) * np.exp2(RNG.integers(-3, 3, each.weight.shape[0]))[:, None]
+        each.weight.set(emberlet.asarray(w.astype(np.float32)))
+    net.quantize_weights(**scheme)
+    wanted = [np.asarray(each.weight.val()) for each in (net.fc, net.table)]
+    for ending in FORMATS:
+        reason, file = why_not(ending, scheme), io.BytesIO()
+        name = {"bpk": "burnpack"}.get(ending, ending)
+        if reason:
+            with pytest.raises(EmberletError, match=reason):
+                net.save_into(file, format=name)
+            continue
+        net.save_into(file, format=name)
+        same, wide = network(), network()
+        same.quantize_weights(**scheme)
+        opened = store.open(file.getvalue())
+        lost = same.load_from(opened).quantized
+        assert max(lost.values(), default=0.0) < (1e-3 if ending == "gguf" else 1e-12), ending
+        wide.load_from(opened, layout=None if ending == "gguf" else "burn")
+        exact = ending != "gguf" or scheme["mode"] == "symmetric"
+        for real, a, b in zip(wanted, (same.fc, same.table), (wide.fc, wide.table), strict=True):
+            step = 0.0 if exact else np.abs(real).max() / 7 / 100
+            np.testing.assert_allclose(np.asarray(a.weight.val()), real, rtol=1e-6, atol=step)
+            np.testing.assert_allclose(np.asarray(b.weight.val()), real, rtol=1e-6, atol=step)
+
+
+@pytest.mark.parametrize(("form", "kind"), IN_GGUF.items())
+def test_ggufs_own_package_reads_the_blocks(form: Any, kind: str, tmp_path: Path) -> None:
+    net = network()
+    net.quantize_weights(form[0], form[1], 32, scale_dtype="float16")
+    net.save_into(tmp_path / "m.gguf", metadata={"general.name": "drawn"})
+    reader = gguf.GGUFReader(tmp_path / "m.gguf")
+    assert reader.get_field("general.name").contents() == "drawn"
+    found = {t.name: t for t in reader.tensors}
+    assert found["fc.bias"].tensor_type.name == "F32"
+    np.testing.assert_array_equal(found["fc.bias"].data, np.asarray(net.fc.bias.val()))
+    for name, wanted in (
+        ("fc.weight", np.asarray(net.fc.weight.val()).T), ("table.weight", np.asarray(net.table.weight.val()))
+    ):  # fmt: skip
+        tensor = found[name]
+        assert tensor.tensor_type.name == kind
+        assert tuple(tensor.shape[::-1]) == wanted.shape
+        theirs = gguf.quants.dequantize(tensor.data, tensor.tensor_type)
+        np.testing.assert_allclose(
+            theirs, wanted, rtol=1e-6, atol=np.abs(wanted).max() / 700 if "affine" in form else 0
+        )
+
+
+def test_floats_and_integers_of_every_dtype_are_ggufs(tmp_path: Path) -> None:
+    kinds = {"float32": "F32", "float16": "F16", "bfloat16": "BF16", "float64": "F64", "int8": "I8", "int16": "I16",
+             "int32": "I32", "int64": "I64"}  # fmt: skip
+    given = {name: emberlet.asarray(RNG.integers(-9, 9, (3, 5))).astype(name) for name in kinds}
+    store.save(store.store_of(given), tmp_path / "m.gguf")
+    for tensor in gguf.GGUFReader(tmp_path / "m.gguf").tensors:
+        assert tensor.tensor_type.name == kinds[tensor.name]
+        if tensor.name != "bfloat16":
+            np.testing.assert_array_equal(tensor.data, np.asarray(given[tensor.name]))
+    opened = store.open(tmp_path / "m.gguf")
+    for name, value in given.items():
+        np.testing.assert_array_equal(np.asarray(opened[name].tensor()), np.asarray(value))
+    with pytest.raises(EmberletError, match="uint8, which GGUF has no type for"):
+        store.save(store.store_of({"x": emberlet.asarray([1]).astype("uint8")}), tmp_path / "n.gguf")
+    assert not (tmp_path / "n.gguf").exists()
+
+
+def test_blocks_of_a_file_are_written_again_as_they_are(tmp_path: Path) -> None:
+    raw = gguf.quants.quantize(RNG.normal(size=(5, 64)).astype(np.float32), gguf.GGMLQuantizationType.Q4_0)
+    writer = gguf.GGUFWriter(tmp_path / "a.gguf", "llama")
+    writer.add_tensor("w", raw, raw_dtype=gguf.GGMLQuantizationType.Q4_0)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    store.open(tmp_path / "a.gguf").save(tmp_path / "b.gguf")
+    [tensor] = gguf.GGUFReader(tmp_path / "b.gguf").tensors
+    assert tensor.tensor_type.name == "Q4_0"
+    np.testing.assert_array_equal(tensor.data.reshape(-1), raw.reshape(-1))
+
+
+def test_a_convolution_and_a_file_in_burns_layout_are_refused(tmp_path: Path) -> None:
+    conv = nn.Conv2d(4, 4, 3)
+    conv.quantize_weights(4, level=4)
+    with pytest.raises(UnsupportedError, match="only matrices"):
+        conv.save_into(tmp_path / "m.gguf")
+    with pytest.raises(EmberletError, match="pass layout='pytorch'"):
+        store.from_module(nn.Linear(3, 2)).save(tmp_path / "m.gguf")
