@@ -126,7 +126,8 @@ def told(value: Any) -> str:
 def signature(d: Declaration) -> str:
     if d.kind == "class":
         return d.name
-    text = stubs._definition(d, False).removeprefix("async ").removeprefix("def ").removesuffix(": ...")
+    general = stubs._definition(d, False).rpartition("@overload\n")[2]  # the last of several is the general one
+    text = general.removeprefix("async ").removeprefix("def ").removesuffix(": ...")
     return re.sub(r"builtins\.|\b_(?=[A-Z])", "", text)
 
 
