@@ -165,6 +165,14 @@ def test_the_least_recently_used_files_make_room(folder: Path, monkeypatch: pyte
     assert kept.read("code-0") == kept.read("code-5") == bytes(200) and kept.read("code-1") is None
 
 
+def test_the_files_are_few(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept, "MOST", 3)
+    for n in range(5):
+        kept.write(f"code-{n}", bytes(20))
+        os.utime(folder / f"code-{n}", (n, n))
+    assert {path.name for path in folder.iterdir()} == {"code-2", "code-3", "code-4"}
+
+
 def refused(*_: Any, **__: Any) -> None:
     raise PermissionError
 

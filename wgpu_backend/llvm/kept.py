@@ -2,7 +2,7 @@
 
 The folder and its files are read only if they are the user's own and nobody else may change them. A file begins with a
 digest of the rest; one that is damaged, or that another release wrote, is ignored, and so is a folder that cannot be
-written. The most recently used files are kept, up to `LIMIT` bytes in total.
+written. The most recently used files are kept, up to `MOST` of them and `LIMIT` bytes in total.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from emberlet.host.folders.scratch import SCRATCH, SCRATCH_END, is_marked, marke
 FOLDER = "native"
 KINDS = ("code-", "kernels-", "processor-")  # what the names of files begin with
 LIMIT = 64 << 20  # bytes of all files
+MOST = 2048  # files: each is looked at before one is written
 _DIGEST = 32
 
 
@@ -82,16 +83,16 @@ def _check(found: os.stat_result) -> None:
 
 
 def _make_room(folder: Folder, limit: int) -> None:
-    """Delete the files that were used longest ago until at most `limit` bytes are left. Others than those of `write`
-    are left alone and do not count."""
+    """Delete the files that were used longest ago until at most `limit` bytes and fewer than MOST files are left.
+    Others than those of `write` are left alone and do not count."""
     found = []
     for name in folder.names():
         about = folder.stat(name) if name.startswith(KINDS) or is_marked(name, SCRATCH, SCRATCH_END) else None
         if about is not None and stat.S_ISREG(about.st_mode):
             found.append((about.st_mtime, about.st_size, name))
     left = sum(size for _, size, _ in found)
-    for _, size, name in sorted(found):
-        if left <= limit:
+    for count, (_, size, name) in zip(range(len(found), 0, -1), sorted(found), strict=True):
+        if left <= limit and count < MOST:
             break
         folder.unlink(name)
         left -= size
