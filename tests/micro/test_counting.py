@@ -26,7 +26,7 @@ def statements_run(program: Program, arena: bytes) -> int:
 
     def trace(frame: FrameType, event: str, _: object) -> Any:
         nonlocal found
-        if frame.f_code.co_filename != "kernels" or frame.f_code.co_name == "run":
+        if frame.f_code.co_filename != "kernels" or frame.f_code.co_name in ("bind", "run"):
             return None
         found += event == "line" and frame.f_lineno in simple
         return trace
@@ -34,7 +34,7 @@ def statements_run(program: Program, arena: bytes) -> int:
     before = sys.gettrace()
     sys.settrace(trace)
     try:
-        module["run"](bytearray(arena), *module["prepare"](program.weight_bytes, program.word_bytes))
+        module["bind"](bytearray(arena), *module["prepare"](program.weight_bytes, program.word_bytes))()
     finally:
         sys.settrace(before)
     return found

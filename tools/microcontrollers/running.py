@@ -37,10 +37,11 @@ A = bytearray(read("arena"))
 {floats}
 import gc
 
+run = kernels.bind(A, W, T)
 gc.collect()
 gc.disable()
 allocated = gc.mem_alloc()
-kernels.run(A, W, T)
+run()
 allocated = gc.mem_alloc() - allocated
 gc.enable()
 {check}
@@ -108,7 +109,7 @@ import struct, kernels
 W, T = kernels.prepare(memoryview(open("/rom/weights", "rb")), memoryview(open("/rom/words", "rb")))
 with open("/rom/arena", "rb") as f:
     A = bytearray(f.read())
-kernels.run(A, W, T)
+kernels.bind(A, W, T)()
 due = memoryview(open("/rom/due", "rb"))
 right = memoryview(open("/rom/right", "rb"))
 arena = memoryview(A)

@@ -57,35 +57,32 @@ def listing(program: Program, arch: str) -> str:
     return "\n".join([*lines, "", *(kernel.assembled().text(name) for name, kernel in kernels)])
 
 
-# A quarter of an address always is a small integer; the remainder is passed separately.
-_ADDRESSES = """\
-@micropython.viper
-def at(b: ptr8) -> int:
-    return int(b) >> 2
-
-
-@micropython.viper
-def low(b: ptr8) -> int:
-    return int(b) & 3
-"""
+# A quarter of an address always is a small integer; the remainder of W's is passed separately.
+_ADDRESSES = [
+    "from uctypes import addressof",
+    *(f"{b.lower()} = addressof({b}) >> 2" for b in "AWT"),
+    "l = addressof(W) & 3",
+]
 
 
 def kernels_source(program: Program, dialect: str, arch: str = "") -> str:
-    """The source of `run(A, W, T)` and of the kernels it needs; layers with equal kernels share one.
+    """The source of `bind(A, W, T)`, which returns a model's `run`, and of the kernels it needs; layers with equal
+    kernels share one.
 
     dialect: "viper", "bytecode" or "float32", as in kernels/writer.py. arch: mpy-cross's name of an instruction set;
     layers that have a kernel in its assembly use it.
 
     A: the arena, bytearray (float32: array of floats); W: weights; T: words (viper: aligned bytes; else array 'I').
-    `reset(A)` sets the model's state to its initial value. `prepare(W, T)` converts both from bytes to what `run`
-    takes, in place if they are aligned.
+    `reset(A)` sets the model's state to its initial value. `prepare(W, T)` converts both from bytes to what `bind`
+    takes, in place if they are aligned. Buffers never move, so `bind` computes their addresses once.
     """
     made = _layers(program, dialect, arch)
-    lines = [*_once(made.begin), *_joined([line for group in made.groups for line in group])]
+    lines = _joined([line for group in made.groups for line in group])
     text = "\n\n".join([*made.functions, *filter(None, [inputs_source(program, dialect)])])
-    run = "kept = None\n\n\n" if made.begin else ""
-    run += "def run(A, W, T):\n" + ("\n".join("    " + line for line in lines) or "    pass") + "\n"
-    return "\n\n".join([_imports(text, dialect), text, run, _reset(program), _PREPARE[dialect]]).lstrip("\n")
+    begin = ["global a, w, t, l", *made.begin] if made.begin else []  # as variables of `bind` they would be too many
+    run = ["def run():", *(f"    {line}" for line in lines or ["pass"])]
+    bind = "def bind(A, W, T):\n" + "".join(f"    {line}\n" for line in [*begin, *run, "return run"])
+    return "\n\n".join([_imports(text, dialect), text, bind, _reset(program), _PREPARE[dialect]]).lstrip("\n")
 
 
 @dataclass(frozen=True)
@@ -139,18 +136,7 @@ def _layers(program: Program, dialect: str, arch: str) -> Emitted:
             groups.append(layer.calls(name, dialect, *own, sums_in, assembly([update])[0] if update else None))
         else:
             groups.append(layer.calls(name, dialect, *own))
-    begin = []
-    if family:
-        functions.append(_ADDRESSES)
-        begin = ["a = at(A)", "w = at(W)", "t = at(T)", "l = low(W)"]
-    return Emitted(functions, begin, groups, driver)
-
-
-def _once(begin: list[str]) -> list[str]:
-    """Lines of `run` that compute the buffers' addresses in the first call, since they never move."""
-    if not begin:
-        return []
-    return ["global kept, a, w, t, l", "if kept is not A:", "    kept = A", *(f"    {line}" for line in begin)]
+    return Emitted(functions, _ADDRESSES if family else [], groups, driver)
 
 
 def _joined(lines: list[str]) -> list[str]:

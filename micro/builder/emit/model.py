@@ -149,17 +149,9 @@ if type(A).__name__ != "{kind}" or len(A) < {size} or hasattr(_other, "reset"):
 
 """
 
-_RUN = '''
-def run():
-    """Infer what lies in the inputs; nothing is allocated. The inputs may be overwritten."""
-    _kernels.run(A, W, T)
-'''
-
-_RUN_FLOAT = '''
-def run():
-    """Infer what lies in the inputs, which may be overwritten."""
-    _kernels.run(A, W, T)
-'''
+_RUN = """
+run = _kernels.bind(A, W, T)  # infers what lies in the inputs, which may be overwritten; int8 allocates nothing
+"""
 
 _RESET = '''
 def reset():
@@ -371,7 +363,7 @@ _BEST_DECIDED = '''def best(which=None):
 
 
 def _functions(program: Program, layers: bool) -> str:
-    parts = [_RUN_FLOAT if program.is_float else _RUN]
+    parts = [_RUN]
     if program.calls_to_fill:
         (port,) = program.inputs
         if program.is_float:

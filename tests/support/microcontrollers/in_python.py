@@ -42,12 +42,12 @@ def kernels_of(program: Program, within_words: bool = False) -> dict[str, Any]:
 
 def run_in_python(program: Program, arena: bytes, within_words: bool = False) -> Array:
     """The arena after the program ran in an arena that held `arena`: bytes, or floats where the program is float32."""
-    run: Callable[..., None] = kernels_of(program, within_words)["run"]
+    bind: Callable[..., Callable[[], None]] = kernels_of(program, within_words)["bind"]
     constants = program.weight_bytes
     if program.is_float:
         numbers = array("f", arena)
-        run(numbers, array("f", constants), program.words)
+        bind(numbers, array("f", constants), program.words)()
         return np.array(numbers, np.float32)
     whole = bytearray(arena)
-    run(whole, constants, program.words)
+    bind(whole, constants, program.words)()
     return np.frombuffer(whole, np.uint8)
