@@ -67,9 +67,9 @@ def test_a_kept_state_is_that_of_numpy_after_each_of_three_calls() -> None:
         weights = np.frombuffer(program.weight_bytes, arena.dtype)
         given = arena.tolist() if is_float else bytearray(blob)
         names["reset"](given)
-        state = None
+        state, run = None, names["bind"](given, weights.tolist(), program.words)
         for _ in range(3):
-            names["run"](given, weights.tolist(), program.words)
+            run()
             due, state = layer.advance(state, *case.inputs)
             y = np.array(given[at : at + first.size], arena.dtype).reshape(due.shape)
             np.testing.assert_allclose(y, due, rtol=2e-5 * is_float, atol=2e-6 * is_float, err_msg=f"{k} {layer.name}")
