@@ -25,6 +25,7 @@ HERE = Path(__file__).parent.parent
 HELPERS = {
     "stream": ("stream",),
     "audio": ("audio", "audio_kernels_viper", "audio_kernels_bytecode"),
+    "speech": ("speech", "speech_tables", "speech_kernels_viper", "speech_kernels_bytecode"),
     "image": ("image", "image_kernels_viper", "image_kernels_bytecode"),
 }
 """Helper -> the files of `emberlet.micro` that it consists of."""
@@ -160,7 +161,7 @@ def _copied(files: Sequence[Path], folders: list[str], to: str, first: list[str]
 
 
 def helper_commands(names: Sequence[str], port: str | None = None, in_place: bool = False) -> list[list[str]]:
-    """The mpremote commands that copy helpers ("stream", "audio", "image") to /lib/emberlet/micro on a board. in_place:
+    """The mpremote commands that copy helpers ("stream", "audio", "speech", "image") to /lib/emberlet/micro on a board. in_place:
     as in `commands`.
 
     Raises UnsupportedError for an unknown name.
