@@ -161,8 +161,8 @@ def _copied(files: Sequence[Path], folders: list[str], to: str, first: list[str]
 
 
 def helper_commands(names: Sequence[str], port: str | None = None, in_place: bool = False) -> list[list[str]]:
-    """The mpremote commands that copy helpers ("stream", "audio", "speech", "image") to /lib/emberlet/micro on a board. in_place:
-    as in `commands`.
+    """The mpremote commands that copy helpers (those of HELPERS) to /lib/emberlet/micro on a board. in_place: as in
+    `commands`.
 
     Raises UnsupportedError for an unknown name.
     """
