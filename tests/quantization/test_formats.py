@@ -138,5 +138,5 @@ def test_a_convolution_and_a_file_in_burns_layout_are_refused(tmp_path: Path) ->
     conv.quantize_weights(4, level=4)
     with pytest.raises(UnsupportedError, match="only matrices"):
         conv.save_into(tmp_path / "m.gguf")
-    with pytest.raises(EmberletError, match="pass layout='pytorch'"):
+    with pytest.raises(EmberletError, match="these lie as Burn"):
         store.from_module(nn.Linear(3, 2)).save(tmp_path / "m.gguf")

@@ -19,7 +19,7 @@ from .progress import Bytes
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("source", help="weights: burnpack, safetensors, PyTorch, GGUF, .npz, or an ONNX model")
-    parser.add_argument("target", help="the file to write: .bpk, .safetensors or .npz")
+    parser.add_argument("target", help="the file to write: .bpk, .safetensors, .npz or .gguf")
     parser.add_argument("--half", action="store_true", help="store floats of 32 and 64 bits as float16")
     parser.add_argument(
         "--filter",

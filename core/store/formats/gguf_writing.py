@@ -25,7 +25,9 @@ FORMS = "quantize_weights(8, level=32), (4, level=32) or (4, 'affine', 32), each
 def dump(store: Store, file: IO[bytes], metadata: dict[str, str]) -> int:
     """Write the store as one GGUF file; returns the bytes written. Raises DTypeError for what GGUF has no type for."""
     if store.layout == "burn":
-        raise FormatError("a GGUF file holds dense weights as PyTorch does; pass layout='pytorch'")
+        raise FormatError(
+            "a GGUF file holds dense weights as PyTorch does, and these lie as Burn's: write it with model.save_into"
+        )
     values: dict[str, str | bool | int | float] = {"general.architecture": "emberlet", **metadata, **store.scalars}
     head = [b"GGUF", struct.pack("<IQQ", 3, len(store), len(values))]
     for key, value in values.items():
