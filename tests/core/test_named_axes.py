@@ -71,6 +71,9 @@ def test_products_indices_and_renames() -> None:
         (lambda: X.transpose(), EmberletError, "names of the result"),
         (lambda: X.permute_dims(("time", "batch", "feature")), EmberletError, "names of the result"),
         (lambda: X.rename(tim="x"), ArgumentError, "did you mean time"),
+        (lambda: X @ X, ArgumentError, r'write x\.dot\(y, over="name"\)'),
+        (lambda: X.tensor @ X, ArgumentError, r"write x\.dot"),
+        (lambda: X[0], ArgumentError, r"write x\.at\(batch=0\)"),
     ],
 )
 def test_a_mismatch_is_caught_with_both_names(call: Any, error: type[Exception], words: str) -> None:

@@ -98,6 +98,14 @@ class NamedTensor:
         einsum = import_module("emberlet.lookup").function("einsum")
         return NamedTensor(einsum(f"{terms[0]},{terms[1]}->{terms[2]}", self.tensor, other.tensor), out)
 
+    def __matmul__(self, other: Any) -> NamedTensor:
+        raise ArgumentError('@ does not say which axis is summed; write x.dot(y, over="name") with the axis of both')
+
+    __rmatmul__ = __matmul__
+
+    def __getitem__(self, key: Any) -> NamedTensor:
+        raise ArgumentError(f"elements are taken by name; write x.at({self.names[0] if self.names else 'name'}=0)")
+
     def _matched(self, other: NamedTensor, names: list[str]) -> None:
         for n in names:
             if self.shape[n] != other.shape[n]:
