@@ -218,7 +218,7 @@ def refused(page: Page, call: str) -> str:
         ),
         (
             'load(new File([new Uint8Array([8, 10, 18, 7, 112, 121])], "net.onnx"))',
-            "net.onnx is an ONNX model, and the compiler could not start",
+            "net.onnx is not compiled, and the compiler could not start",
         ),
         ('load(new File(["weights"], "net.bin"))', "net.bin is not a compiled model, or it is damaged"),
         ('load("model.plan", { device: "wasm" })', 'device: "wasm" needs a fallback, a .wasm file'),
