@@ -309,9 +309,9 @@ def save_into(
 
     target: a path, or a binary file open for writing (with `format`). filter: which parameters (see `load_from`).
     rename: their names in the file. layout: "pytorch" for dense weights as (d_output, d_input) and a batch
-    norm's num_batches_tracked; always for GGUF. names: "burn" for Burn's names of norms. precision: as in `save_file`.
-    metadata: text -> text. overwrite: replace a file that exists. shard: several safetensors files of at most so many
-    bytes.
+    norm's num_batches_tracked; GGUF always has it. names: "burn" for Burn's names of norms. precision: as in
+    `save_file`. metadata: text -> text. overwrite: replace a file that exists. shard: several safetensors files of at
+    most so many bytes.
 
     Raises ExistsError, an EmberletError and a FileExistsError, DTypeError for what the format cannot hold, OSError.
     """

@@ -13,12 +13,12 @@ from __future__ import annotations
 import gzip
 import os
 from collections.abc import Iterator, Mapping
-from functools import partial
 from typing import Any
 
-from ..errors import EmberletError
+from ..errors import ArgumentError, DTypeError, EmberletError
 from ..host.files import atomic_write
 from .formats.record_writing import as_json, as_message_pack, tree
+from .loading import LoadResult
 from .naming import KeyRemapper
 from .opening import open
 from .snapshot import Snapshot
@@ -68,10 +68,18 @@ class LoadedRecord(Mapping[str, Snapshot]):
     def __len__(self) -> int:
         return len(self.store)
 
-    def apply_to(self, module: Any) -> Any:
-        """What `module.load_record(record)` does; returns the module. Raises LoadError for missing values."""
-        module.load_from(self.store, **self._options)
-        return module
+    TAKES_OPTIONS = True
+
+    def apply_to(self, module: Any, strict: bool = True, layout: str | None = None, **options: Any) -> LoadResult:
+        """What `module.load_from(record, …)` does, and `load_record` with its own words; `strict=False` is
+        `partial=True`. Raises LoadError for missing values."""
+        given = {**self._options, **options}
+        if layout is not None:
+            given["layout"] = layout
+        if not strict:
+            given["partial"] = True
+        found: LoadResult = module.load_from(self.store, **given)
+        return found
 
 
 def _stored(record: Any) -> Store:
@@ -82,15 +90,28 @@ class Recorder:
     """Reads records. settings: a class of PrecisionSettings, for writing."""
 
     FILE_EXTENSION = ""
+    SETTINGS: type[PrecisionSettings] = FullPrecisionSettings  # if none are given
 
-    def __init__(self, settings: type[PrecisionSettings] = FullPrecisionSettings) -> None:
-        self.settings = settings
+    def __init__(self, settings: type[PrecisionSettings] | None = None) -> None:
+        self.settings = self.SETTINGS if settings is None else settings
+        if not isinstance(self.settings, type) or not issubclass(self.settings, PrecisionSettings):
+            raise ArgumentError(
+                f"{type(self).__name__} takes DoublePrecisionSettings, FullPrecisionSettings or HalfPrecisionSettings, "
+                f"found {settings!r}"
+            )
 
     def __class_getitem__(cls, settings: type[PrecisionSettings]) -> Any:
-        return partial(cls, settings)
+        return type(cls.__name__, (cls,), {"SETTINGS": settings, "__doc__": cls.__doc__})
 
-    def _path(self, file: str | os.PathLike[str]) -> str:
-        path, ending = os.fspath(file), "." + self.FILE_EXTENSION
+    @classmethod
+    def new(cls) -> Any:
+        """Burn's `new()`: the recorder with its settings."""
+        return cls()
+
+    default = new
+
+    def _path(self, file: str | bytes | os.PathLike[str]) -> str:
+        path, ending = os.fsdecode(file), "." + self.FILE_EXTENSION
         return path if not self.FILE_EXTENSION or path.endswith(ending) else path + ending
 
     def load(self, args: Any, device: object = None) -> LoadedRecord:
@@ -108,24 +129,29 @@ class Recorder:
 
     def load_module(self, module: Any, path: Any) -> Any:
         """What `module.load_file(path, recorder)` does."""
-        return self.load(path).apply_to(module)
+        return module.load_record(self.load(path))
 
 
 class _Named(Recorder):
+    def _burns(self) -> str:
+        """The name of Burn's struct: the class that has the extension, of which others are aliases there."""
+        return next(each.__name__ for each in type(self).__mro__ if "FILE_EXTENSION" in vars(each))
+
     def _bytes(self, value: Any) -> bytes:
         raise NotImplementedError
 
     def record(self, record: Any, args: Any) -> str:
         """Write a record, such as `module.into_record()`, to a file with the recorder's extension; returns its path. An
-        existing file is replaced once the new one is complete. Raises DTypeError for a dtype that Burn lacks, OSError;
-        EmberletError for dense weights as PyTorch has them, which only the module tells."""
+        existing file is replaced once the new one is complete. Raises DTypeError for a dtype that Burn lacks,
+        FormatError for names that a record has no place for, OSError; EmberletError for dense weights as PyTorch has
+        them, which only the module tells."""
         store = _stored(record)
         if store.layout == "pytorch":
             raise EmberletError(
                 "dense weights lie otherwise in PyTorch: write record(module.load_record(record).into_record(), path)"
             )
         path = self._path(args)
-        data = self._bytes(tree(store, self.settings.PRECISION, type(self).__name__))
+        data = self._bytes(tree(store, self.settings.PRECISION, self._burns()))
         with atomic_write(path) as out:
             out.write(data)
         return path
@@ -174,8 +200,7 @@ class DefaultFileRecorder(NamedMpkFileRecorder):
 class CompactRecorder(NamedMpkFileRecorder):
     """MessagePack with names, at half precision."""
 
-    def __init__(self, settings: type[PrecisionSettings] = HalfPrecisionSettings) -> None:
-        super().__init__(settings)
+    SETTINGS = HalfPrecisionSettings
 
 
 class BinFileRecorder(Recorder):
@@ -194,7 +219,11 @@ class BinBytesRecorder(Recorder):
     """Bytes in memory: a burnpack is written, every format is read."""
 
     def load(self, args: Any, device: object = None) -> LoadedRecord:
-        """The record in these bytes. Raises FormatError."""
+        """The record in these bytes. Raises FormatError, DTypeError for what is no bytes."""
+        if not isinstance(args, (bytes, bytearray, memoryview)):
+            raise DTypeError(
+                f"BinBytesRecorder loads bytes, found {type(args).__name__}; NamedMpkFileRecorder().load(path) a file"
+            )
         return LoadedRecord(open(bytes(args)))
 
     def record(self, record: Any, args: Any = ()) -> bytes:

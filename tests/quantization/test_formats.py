@@ -12,7 +12,7 @@ import gguf
 import numpy as np
 import pytest
 from emberlet import nn, store
-from emberlet.errors import EmberletError, UnsupportedError
+from emberlet.errors import DTypeError, EmberletError, FormatError, UnsupportedError
 from support.rows import every
 
 RNG = np.random.default_rng(4)
@@ -140,3 +140,49 @@ def test_a_convolution_and_a_file_in_burns_layout_are_refused(tmp_path: Path) ->
         conv.save_into(tmp_path / "m.gguf")
     with pytest.raises(EmberletError, match="these lie as Burn"):
         store.from_module(nn.Linear(3, 2)).save(tmp_path / "m.gguf")
+
+
+@pytest.mark.parametrize("align", [8, 64, 4096])
+def test_the_alignment_and_version_of_a_source_are_not_those_of_its_copy(align: int, tmp_path: Path) -> None:
+    writer = gguf.GGUFWriter(tmp_path / "a.gguf", "any")
+    writer.add_custom_alignment(align)
+    writer.add_quantization_version(1)
+    rows = RNG.normal(size=(3, 64)).astype(np.float32)
+    writer.add_tensor("odd", rows[0, :5].copy())
+    writer.add_tensor("w", gguf.quants.quantize(rows, gguf.GGMLQuantizationType.Q4_0), raw_dtype=2)
+    for step in (writer.write_header_to_file, writer.write_kv_data_to_file, writer.write_tensors_to_file, writer.close):
+        step()
+    opened = store.open(tmp_path / "a.gguf")
+    opened.save(tmp_path / "b.gguf", metadata={"general.alignment": "64"})
+    reader = gguf.GGUFReader(tmp_path / "b.gguf")
+    assert reader.alignment == 32
+    version = reader.get_field("general.quantization_version")
+    assert (version.contents(), version.types) == (2, [gguf.GGUFValueType.UINT32])
+    for tensor, name in zip(reader.tensors, ("odd", "w"), strict=True):
+        theirs = gguf.quants.dequantize(tensor.data, tensor.tensor_type)
+        np.testing.assert_array_equal(theirs, np.asarray(opened[name]))
+        np.testing.assert_array_equal(np.asarray(store.open(tmp_path / "b.gguf")[name]), theirs)
+
+
+def test_a_minimum_that_float16_does_not_hold_is_refused(tmp_path: Path) -> None:
+    made = nn.Linear(32, 2)
+    made.weight.set(emberlet.asarray(np.linspace(-1e5, 0, 64, dtype=np.float32).reshape(32, 2)))
+    made.quantize_weights(4, "affine", 32, scale_dtype="float16")
+    with pytest.raises(DTypeError, match=r"'weight': the minimum of a block .* does not hold 9?[1-9].*burnpack"):
+        made.save_into(tmp_path / "a.gguf")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("value", [None, 1 << 64, -(1 << 63) - 1, [1]])
+def test_values_that_gguf_has_no_type_for_are_refused(value: Any) -> None:
+    made = store.store_of({"a": np.ones(3, np.float32)})
+    made.scalars["n"] = value
+    with pytest.raises(DTypeError, match=r"the value 'n' is .*64 bits"):
+        store.save(made, io.BytesIO(), format="gguf")
+
+
+def test_names_of_tensors_have_63_bytes_at_most(tmp_path: Path) -> None:
+    store.save(store.store_of({"é" + "a" * 61: np.ones(3, np.float32)}), tmp_path / "a.gguf")
+    assert len(gguf.GGUFReader(tmp_path / "a.gguf").tensors) == 1
+    with pytest.raises(FormatError, match=r"has 64 bytes.*rename="):
+        store.save(store.store_of({"é" + "a" * 62: np.ones(3, np.float32)}), io.BytesIO(), format="gguf")

@@ -9,6 +9,7 @@ from importlib import import_module
 from types import FunctionType
 from typing import Any
 
+from ...errors import ArgumentError
 from .documenting import with_example
 from .keywords import explained
 from .python_numbers import as_python
@@ -38,12 +39,19 @@ def _called(method: str, module: Any) -> str:
 
 def _asking(method: FunctionType, name: str) -> Any:
     """`method`; one of Burn's objects (a store of store/burn_stores.py, for one), given as its argument, has its own,
-    called `name`."""
+    called `name`, and takes other arguments only if it says so."""
 
     @functools.wraps(method)
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-        own = getattr(args[0], name, None) if len(args) == 1 and not kwargs else None
-        return method(self, *args, **kwargs) if own is None else own(self)
+        given = next(iter((*args, *kwargs.values())), None)
+        own = getattr(given, name, None)
+        if own is None or isinstance(given, type):
+            return method(self, *args, **kwargs)
+        if len(args) + len(kwargs) > 1 and not hasattr(given, "TAKES_OPTIONS"):
+            _refuse(method, given, "it alone", args[1:], kwargs)
+        more = {key: value for key, value in kwargs.items() if value is not given}
+        found = own(self, *args[1:], **more)
+        return self if method.__name__ == "load_record" else found
 
     return call
 
@@ -54,10 +62,25 @@ def _recording(method: FunctionType, name: str) -> Any:
 
     @functools.wraps(method)
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-        own = getattr(args[1], name, None) if len(args) > 1 else None
-        return method(self, *args, **kwargs) if own is None else own(self, args[0])
+        recorder = args[1] if len(args) > 1 else None
+        if not hasattr(recorder, name):
+            return method(self, *args, **kwargs)
+        if isinstance(recorder, type):
+            recorder = recorder()
+        # Burn's load_file takes a device, too: a module's tensors stay where it is
+        device = name == "load_module" and len(args) + len(kwargs) == 3 and (not kwargs or "device" in kwargs)
+        if len(args) + len(kwargs) > 2 and not device:
+            _refuse(method, recorder, "a path and the recorder alone", args[2:], kwargs)
+        return getattr(recorder, name)(self, args[0])
 
     return call
+
+
+def _refuse(method: FunctionType, given: Any, takes: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    found = ", ".join([*(repr(each) for each in args), *kwargs])
+    raise ArgumentError(
+        f"{method.__name__} with {type(given).__name__} takes {takes}, found {found}; its class has the options"
+    )
 
 
 def _absent(self: Any, name: str) -> Any:

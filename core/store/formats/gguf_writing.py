@@ -3,6 +3,7 @@ and Q8_0. https://github.com/ggml-org/ggml/blob/master/docs/gguf.md"""
 
 from __future__ import annotations
 
+import operator
 import struct
 from typing import IO
 
@@ -19,22 +20,27 @@ NUMBERS = {dtype: number for number, dtype in PLAIN.items()}
 TYPES = {block.name: number for number, block in BLOCKS.items()}
 ALIGNMENT = 32
 MOST_AXES = 4  # of ggml's tensors
+MOST_NAME = 63  # bytes of a tensor's name: ggml's GGML_MAX_NAME without the zero that ends it
+VERSION = 2  # of ggml's blocks, GGML_QNT_VERSION
+OWN = ("general.alignment", "general.quantization_version")  # what is said of this file, not of its source
 FORMS = "quantize_weights(8, level=32), (4, level=32) or (4, 'affine', 32), each with scale_dtype='float16'"
 
 
 def dump(store: Store, file: IO[bytes], metadata: dict[str, str]) -> int:
-    """Write the store as one GGUF file; returns the bytes written. Raises DTypeError for what GGUF has no type for."""
+    """Write the store as one GGUF file; returns the bytes written. Raises DTypeError for what GGUF has no type for,
+    FormatError for weights in Burn's layout and names that are too long."""
     if store.layout == "burn":
         raise FormatError(
             "a GGUF file holds dense weights as PyTorch does, and these lie as Burn's: write it with model.save_into"
         )
     values: dict[str, str | bool | int | float] = {"general.architecture": "emberlet", **metadata, **store.scalars}
-    head = [b"GGUF", struct.pack("<IQQ", 3, len(store), len(values))]
-    for key, value in values.items():
-        head += [_text(key), _value(value)]
-    at, kinds = 0, {}
+    head = [_text(key) + _value(key, value) for key, value in values.items() if key not in OWN]
+    kinds = {name: _kind(name, s) for name, s in store.items()}
+    if any(kind in BLOCKS for kind in kinds.values()):
+        head.append(_text(OWN[1]) + struct.pack("<II", 4, VERSION))
+    head.insert(0, b"GGUF" + struct.pack("<IQQ", 3, len(store), len(head)))
+    at = 0
     for name, s in store.items():
-        kinds[name] = _kind(name, s)
         head.append(_text(name) + struct.pack(f"<I{len(s.shape)}Q", len(s.shape), *s.shape[::-1]))
         head.append(struct.pack("<IQ", kinds[name], at))
         at += _nbytes(s, kinds[name]) + -_nbytes(s, kinds[name]) % ALIGNMENT
@@ -54,18 +60,28 @@ def _text(text: str) -> bytes:
     return struct.pack("<Q", len(data)) + data
 
 
-def _value(value: str | bool | int | float) -> bytes:
+def _value(key: str, value: str | bool | int | float) -> bytes:
     if isinstance(value, str):
         return struct.pack("<I", 8) + _text(value)
     if isinstance(value, bool):
         return struct.pack("<I?", 7, value)
     if isinstance(value, float):
         return struct.pack("<Id", 12, value)
-    return struct.pack("<Iq", 11, value) if -(1 << 63) <= value < 1 << 63 else struct.pack("<IQ", 10, value)
+    try:
+        whole = operator.index(value)
+        return struct.pack("<Iq", 11, whole) if whole < 1 << 63 else struct.pack("<IQ", 10, whole)
+    except (TypeError, struct.error):
+        raise DTypeError(
+            f"the value {key!r} is {str(value)[:40]}; those of GGUF are texts, bools, floats and integers of 64 bits"
+        ) from None
 
 
 def _kind(name: str, s: Snapshot) -> int:
     """ggml's number of a tensor's type."""
+    if len(name.encode()) > MOST_NAME:
+        raise FormatError(
+            f"the name {name!r} has {len(name.encode())} bytes; GGUF has {MOST_NAME} at most: shorten it with rename="
+        )
     if len(s.shape) > MOST_AXES:
         raise DTypeError(f"tensor {name!r} has {len(s.shape)} axes; those of GGUF have at most {MOST_AXES}")
     p = s.packed
@@ -99,7 +115,13 @@ def _blocks(name: str, packed: Packed, kind: int) -> memoryview:
         )
     parts = [_bytes(half)]
     if least is not None:
-        parts.append(_bytes(-least.reshape((-1, 1)).astype(dtypes.float16)))
+        half = least.reshape((-1, 1)).astype(dtypes.float16)
+        if not bool(half.isfinite().all()):
+            raise DTypeError(
+                f"tensor {name!r}: the minimum of a block of Q4_1 is float16, at most 65504, and does not hold "
+                f"{float(abs(least).max().item()):.6g}; write a burnpack or safetensors"
+            )
+        parts.append(_bytes(-half))
     if packed.bits == 8:
         parts.append(_bytes((levels.astype(dtypes.int16) - packed.zero).astype(dtypes.int8)))
     else:

@@ -9,9 +9,10 @@ import json
 import struct
 from typing import Any
 
-from ...errors import DTypeError
+from ...errors import DTypeError, FormatError
 from ...param.identity import ParamId
 from ..stored import Store
+from .records import leaves
 
 # precision -> what Burn writes of its settings: name, float and int
 SETTINGS = {
@@ -23,7 +24,8 @@ VERSION = "0.18.0"
 
 
 def tree(store: Store, precision: str, recorder: str) -> dict[str, Any]:
-    """The file as dicts, lists, numbers, texts and bytes. Raises DTypeError for a tensor of a dtype that Burn lacks."""
+    """The file as dicts, lists, numbers, texts and bytes. Raises DTypeError for a tensor of a dtype that Burn lacks,
+    FormatError for names that would not be read again."""
     settings, floats, ints = SETTINGS[precision]
     metadata = {
         "float": floats, "int": ints, "format": f"burn_core::record::file::{recorder}<burn_core::record::settings::"
@@ -40,6 +42,12 @@ def tree(store: Store, precision: str, recorder: str) -> dict[str, Any]:
         data = s.tensor().to_data()
         held = {"bytes": bytes(data.bytes), "shape": list(s.shape), "dtype": s.dtype.burn}
         level[last] = held if s.param_id is None else {"id": str(ParamId(s.param_id)), "param": held}
+    lost = set(store) - {name for name, value in leaves(item, "the record", 0) if isinstance(value, dict)}
+    if lost:
+        raise FormatError(
+            f"a record has no place for {', '.join(map(repr, sorted(lost)[:5]))}: no name may begin with another's and "
+            "a dot, and parts called bytes, shape and dtype are taken for a tensor; rename them"
+        )
     return {"metadata": metadata, "item": _lists(item)}
 
 

@@ -59,7 +59,7 @@ def read(data: Bytes, where: str, *, limits: Limits, key: str | None = None, **_
     found: dict[str, Snapshot] = {}
     scalars: dict[str, Any] = {}
     extras: dict[str, Any] = {}
-    for name, value in _leaves(item, where, 0):
+    for name, value in leaves(item, where, 0):
         if isinstance(value, dict):
             found[name] = _tensor(name, value, metadata, f"{where}: tensor {name[:80]!r}", limits)
         elif isinstance(value, (bool, int, float)):
@@ -178,7 +178,7 @@ def _is_tensor(value: Any) -> bool:
     return isinstance(value, dict) and "shape" in value and ("bytes" in value or "value" in value)
 
 
-def _leaves(value: Any, where: str, depth: int, name: str = "") -> Iterator[tuple[str, Any]]:
+def leaves(value: Any, where: str, depth: int, name: str = "") -> Iterator[tuple[str, Any]]:
     """(path, value): a dict stands for a tensor."""
     if depth > MAX_DEPTH:
         raise FormatError(f"{where}: is nested deeper than {MAX_DEPTH}")
@@ -188,7 +188,7 @@ def _leaves(value: Any, where: str, depth: int, name: str = "") -> Iterator[tupl
         yield name, {**value["param"], "id": value["id"]}
     elif isinstance(value, dict) or (isinstance(value, list) and any(isinstance(v, (dict, list)) for v in value)):
         for key, child in value.items() if isinstance(value, dict) else enumerate(value):
-            yield from _leaves(child, where, depth + 1, f"{name}.{key}" if name else str(key))
+            yield from leaves(child, where, depth + 1, f"{name}.{key}" if name else str(key))
     else:
         yield name, value
 
