@@ -144,9 +144,9 @@ class Module:
 
         target: a path, or a binary file open for writing (with `format`). filter: which parameters (see `load_from`).
         rename: their names in the file. layout: "pytorch" for dense weights as (d_output, d_input) and a batch
-        norm's num_batches_tracked; GGUF always has it. names: "burn" for Burn's names of norms. precision: as in `save_file`.
-        metadata: text -> text. overwrite: replace a file that exists. shard: several safetensors files of at most so many
-        bytes.
+        norm's num_batches_tracked; GGUF always has it. names: "burn" for Burn's names of norms. precision: as in
+        `save_file`. metadata: text -> text. overwrite: replace a file that exists. shard: several safetensors files of at
+        most so many bytes.
 
         Raises ExistsError, an EmberletError and a FileExistsError, DTypeError for what the format cannot hold, OSError."""
     def quantize_weights(self, bits: int = ..., mode: str = ..., level: str | int = ..., calibration: str = ..., filter: Filtering | None = ..., fake: bool = ..., keep: Sequence[str] = ..., *, input_scales: bool = ..., method: str = ..., samples: Sequence[Any] | None = ..., correct_bias: bool = ..., tell: Callable[[str], None] = ..., scale_dtype: DType | str = ..., value_dtype: DType | str | None = ...) -> list[str]:
