@@ -14,6 +14,8 @@ import sys
 from array import array
 from math import cos, log, pi, sin
 
+from .frames import Frames
+
 try:
     if sys.maxsize >> 32:
         raise ImportError  # its machine code is for 32-bit processors
@@ -34,7 +36,7 @@ def band_edges(rate, size, count, low, high):
     return [700 * (10 ** (m / 2595) - 1) * size / rate for m in mels]
 
 
-class LogMel:
+class LogMel(Frames):
     """rate: samples per second; size: samples in a frame, a power of two from 8 to 65,536; hop: samples from one
     frame to the next; count: bands between `low` and `high` Hz. Raises ValueError for other sizes, or if a band has
     no bin.
@@ -44,13 +46,10 @@ class LogMel:
         bits = 3
         while 1 << bits < size:
             bits += 1
-        if 1 << bits != size or bits > 16 or not 0 < hop <= size:
-            text = "size must be a power of two from 8 to 65,536 and hop at most as large, found {} and {}"
-            raise ValueError(text.format(size, hop))
-        self.size, self.hop, self.count, self._is_odd = size, hop, count, bits & 1 == 0
-        self._ring = array("H", [0] * size)
-        self._at = self._new = 0
-        self._view = memoryview(self._ring)
+        if 1 << bits != size or bits > 16:
+            raise ValueError("size must be a power of two from 8 to 65,536, found {}".format(size))
+        super().__init__(size, hop)
+        self.count, self._is_odd = count, bits & 1 == 0
         self._window = array("H", [round(8192 * (1 - cos(2 * pi * k / size))) for k in range(size)])
         half = range(size // 2)
         self._wave = array("i", [round(16384 * cos(2 * pi * k / size)) for k in half])
@@ -78,33 +77,14 @@ class LogMel:
                 weights.append(max(1, round(64 * share)))
         self._edges, self._weights = array("H", spans), weights
 
-    def push(self, samples):
-        """Add at most `hop` 16-bit samples; returns True when a frame is complete. Raises ValueError for more."""
-        if len(samples) > self.hop:
-            raise ValueError("at most {} samples at a time, found {}".format(self.hop, len(samples)))
-        at, count = self._at, len(samples)
-        first = min(count, self.size - at)
-        try:
-            self._view[at : at + first] = samples if first == count else memoryview(samples)[:first]
-            if first < count:
-                self._view[: count - first] = memoryview(samples)[first:]
-        except (TypeError, ValueError, NotImplementedError):  # not an array of 16 bits
-            for k in range(count):
-                self._ring[at + k & self.size - 1] = int(samples[k] | 0) & 0xFFFF  # "| 0" refuses floats
-        self._at = at + count & self.size - 1
-        self._new += count
-        if self._new >= self.hop:
-            self._new -= self.hop
-            return True
-        return False
-
     def features(self):
-        """The features of the last frame, in units of 1/256: an array of integers, reused by each call."""
+        """The features of the last complete frame, in units of 1/256: an array of integers, reused by each call."""
         k = _kernels  # one by one: a tuple would be allocated
         re = self._re
         im = self._im
         half = self.size // 2
-        doubled = k.windowed(self._ring, self._window, 0, self._at, self._order, self.size - 1, re, im)
+        at = self._at - self._new - self.size & self._mask
+        doubled = k.windowed(self._ring, self._window, 0, at, self._order, self.size - 1, re, im)
         k.fft(re, im, 0, self._wave, half, self._is_odd)
         k.power(re, im, 0, self._wave, half)
         k.bands(re, self._weights, 0, self._edges, self._logs, self.count, doubled, self._out)

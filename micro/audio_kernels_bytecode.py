@@ -6,23 +6,24 @@ No product or sum reaches 2**30.
 
 
 def windowed(samples, window, i, at, order, mask, re, im):
-    """Write the mask + 1 samples of a ring buffer, from `at` on, times the window (14 bits): those at even places to
-    re, the others to im, in the order that the transform takes. i: 0, an argument since those are faster than other
-    variables.
+    """Write the mask + 1 samples from `at` on of a ring buffer of twice as many, times the window (14 bits): those at
+    even places to re, the others to im, in the order that the transform takes. i: 0, an argument since those are faster
+    than other variables.
 
     The results are doubled until the largest has 14 bits, or halved once. Returns the number of doublings.
     """
     top = 0
     sign = 0x8000
+    around = mask << 1 | 1
     while i <= mask:
         j = order[i >> 1]
         v = ((samples[at] ^ sign) - sign) * window[i] >> 14
-        at = at + 1 & mask
+        at = at + 1 & around
         re[j] = v
         top |= v ^ v >> 31
         i += 1
         v = ((samples[at] ^ sign) - sign) * window[i] >> 14
-        at = at + 1 & mask
+        at = at + 1 & around
         im[j] = v
         top |= v ^ v >> 31
         i += 1

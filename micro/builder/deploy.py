@@ -24,8 +24,8 @@ HERE = Path(__file__).parent.parent
 
 HELPERS = {
     "stream": ("stream",),
-    "audio": ("audio", "audio_kernels_viper", "audio_kernels_bytecode"),
-    "speech": ("speech", "speech_tables", "speech_kernels_viper", "speech_kernels_bytecode"),
+    "audio": ("audio", "frames", "audio_kernels_viper", "audio_kernels_bytecode"),
+    "speech": ("speech", "frames", "speech_tables", "speech_kernels_viper", "speech_kernels_bytecode"),
     "image": ("image", "image_kernels_viper", "image_kernels_bytecode"),
 }
 """Helper -> the files of `emberlet.micro` that it consists of."""

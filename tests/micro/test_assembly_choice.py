@@ -4,19 +4,25 @@ fit."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
+from emberlet.errors import UnsupportedError
 from emberlet.micro.builder.assembly import dsp
 from emberlet.micro.builder.assembly.registry import ALL, DSP, MOST_GROUPS, MOST_SHIFT, THUMB, calls, scratch
+from emberlet.micro.builder.emit.kernels import kernels_source, machine_code
 from emberlet.micro.builder.kernels.depthwise import Depthwise
 from emberlet.micro.builder.kernels.dot import Dot
 from emberlet.micro.builder.kernels.layer import dense_view
+from emberlet.micro.builder.kernels.move import Copy
 from emberlet.micro.builder.kernels.window import Window
 from emberlet.micro.builder.quantization.doubled import DividedRequant, DoubledRequant
 from emberlet.micro.builder.quantization.reference import Requant, requantize
 from support.rows import every
+
+from tools.microcontrollers.random_layers import Case, program_of
 
 PLACES = {"i0": 0, "o": 4096, "wo": 0, "to": 0, "zs": 8192}
 
@@ -40,6 +46,17 @@ def _plain(n: int = 1) -> Requant:
 
 def _doubled(*shifts: int, twice: bool = True) -> DoubledRequant:
     return DoubledRequant((1 << 30,) * len(shifts), 0, 0, 0, 0, 255, shifts, twice)
+
+
+@every("arch", ["armv7em", "armv6m", "rv32imc"])
+def test_a_model_with_too_many_calls_is_refused_in_assembly_and_built_in_viper(arch: str) -> None:
+    """A kernel's place has 16 bits in the table, which half of these steps fit."""
+    made, _, _ = program_of([Case(Copy("copy", ("x",), "y", (8,)), (np.arange(8, dtype=np.uint8),), (8,))])
+    assert machine_code(replace(made, steps=made.steps * 4000), arch)
+    large = replace(made, steps=made.steps * 8200)
+    with pytest.raises(UnsupportedError, match="--kernels viper"):
+        machine_code(large, arch)
+    assert kernels_source(large, "viper").count("(a, w, t, l") == 0
 
 
 def _found(layer: Any, family: str) -> list[str] | None:

@@ -114,6 +114,46 @@ def test_samples_may_be_any_integers_but_no_floats() -> None:
             LogMel().push(floats)
 
 
+@pytest.mark.parametrize("chunk", [1, 13, 40, 47, 48])
+def test_the_size_of_chunks_makes_no_difference(chunk: int) -> None:
+    samples, due = chirp(3000, 100)[:960], LogMel(size=64, hop=48, count=4)
+    front, found = LogMel(size=64, hop=48, count=4), []
+    for k in range(0, 960, chunk):
+        if front.push(samples[k : k + chunk]):
+            found.append(list(front.features()))
+    assert found == frames(samples, due)
+
+
+BYTES = """
+from array import array
+from emberlet.micro.audio import LogMel
+from emberlet.micro.speech import MicroFrontend
+
+for front in (LogMel(), MicroFrontend()):
+    for make in (bytes, bytearray, lambda n: memoryview(bytes(n)), lambda n: array("B", bytes(n))):
+        for count in (front.hop, 100):
+            try:
+                print(front.push(make(count)))
+            except TypeError as error:
+                print(error)
+"""
+
+
+@pytest.mark.parametrize("port_name", [None, "unix_port", "armhf_port", "wasm_port"])
+def test_bytes_are_refused_with_what_to_push_instead(
+    port_name: str | None, request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """They would be taken for samples, two for each of the sound's."""
+    if port_name is None:
+        exec(BYTES, {})
+        said = capsys.readouterr().out
+    else:
+        said = request.getfixturevalue(port_name).run(BYTES).check().stdout
+    found = said.splitlines()
+    due = [f"found bytes: read sound into array('h', bytes({2 * hop})) and push that" for hop in (256, 160)]
+    assert found == [due[0]] * 8 + [due[1]] * 8
+
+
 def test_sizes_that_make_no_sense_are_refused() -> None:
     for size in (500, 4, 0, 1 << 17):
         with pytest.raises(ValueError, match="power of two"):
@@ -174,7 +214,7 @@ def test_a_frame_is_complete_after_each_hop() -> None:
 
 @pytest.mark.parametrize("hop", [0, -1, 65])
 def test_a_hop_is_at_least_one_and_at_most_a_frame(hop: int) -> None:
-    with pytest.raises(ValueError, match=f"found 64 and {hop}"):
+    with pytest.raises(ValueError, match=f"from 1 to 64, found {hop}"):
         LogMel(size=64, hop=hop, count=4)
     LogMel(size=64, hop=1, count=4)
 
@@ -208,7 +248,8 @@ print(end - start)
 @pytest.mark.parametrize("name", ["m7", "m0"])
 def test_a_hop_takes_a_quarter_of_a_million_instructions(name: str) -> None:
     """A count, not a time: 16 ms of sound, on a Pico's processor with its clock of 125 MHz."""
-    text = (ROOT / "micro" / "audio.py").read_text(encoding="utf-8").replace("from . import", "import")
-    kernels = (ROOT / "micro" / "audio_kernels_viper.py").read_bytes()
-    files = {"audio.py": text.encode(), "audio_kernels_viper.py": kernels}
+    text = (ROOT / "micro" / "audio.py").read_text(encoding="utf-8")
+    text = text.replace("from . import", "import").replace("from .frames", "from frames")
+    others = ("frames.py", "audio_kernels_viper.py")
+    files = {"audio.py": text.encode(), **{file: (ROOT / "micro" / file).read_bytes() for file in others}}
     assert int(EmulatedBoard(name).run(COUNTED, files)) < 250_000

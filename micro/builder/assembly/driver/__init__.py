@@ -17,6 +17,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
+from emberlet.errors import UnsupportedError
+
 from ..assembler import Assembler
 from ..frame import Frame
 
@@ -70,7 +72,13 @@ class Call:
         return f"{self.kernel.name}(a, w, t, l, {fields})"
 
     def entry(self, place: int) -> list[int]:
-        """The words of the table. place: the kernel's, in bytes from the table."""
+        """The words of the table. place: the kernel's, in bytes from the table. Raises UnsupportedError if it is 128 KB
+        or more."""
+        if place >> 1 > 0xFFFF:
+            raise UnsupportedError(
+                f"the model's table of calls of assembly kernels is too large: they start {place:,} bytes after its "
+                "start, and 131,070 is the most; build with --kernels viper, which is slower but has no table"
+            )
         given = [self.numbers[name] for name in self.kernel.frame.fields]
         flags = (PLUS_I if given[:1] == ["i"] else 0) | (PLUS_O if given[1:2] == ["o"] else 0)
         fields = [0 if isinstance(field, str) else field for field in given]
@@ -127,7 +135,7 @@ class Table:
         return -(-max(sizes, default=0) // 16) * 16
 
     def code(self) -> bytes:
-        """The function's machine code."""
+        """The function's machine code. Raises UnsupportedError if the table is too large."""
         parts = {name: kernel.assembled() for name, kernel in self.kernels.items()}
         own = self._begin(self.frame, 0)
         at = -(-own.size // 4) * 4
