@@ -4,9 +4,9 @@ import sys
 import warnings
 
 
-def warn(text):
+def warn(text, category=UserWarning):
     """Warn with the line outside of emberlet that led here."""
     level, frame = 2, sys._getframe(1)
     while frame.f_back is not None and str(frame.f_globals.get("__name__")).partition(".")[0] == "emberlet":
         level, frame = level + 1, frame.f_back
-    warnings.warn(text, stacklevel=level)
+    warnings.warn(text, category, stacklevel=level)

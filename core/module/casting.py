@@ -32,7 +32,7 @@ def cast(module, dtype):
         {name: (leaf.dtype, _reader(leaf)) for name, leaf in found.items()},
         lambda own: dtype if own in FLOATS else own,
     )
-    # All values are computed before the first one is set: an interrupt changes nothing.
+    # All values are computed before the first one is set: an interrupt while they are computed changes nothing.
     new = {}  # id of a leaf -> its dtype, and its value if it has one
     for name in found:
         leaf, kind = found[name], chosen[name]

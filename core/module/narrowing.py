@@ -50,23 +50,33 @@ def choose(tensors, rule):
     return found
 
 
-def check_scales(stored):
-    """Warn if float16 scales of quantized weights are clipped at the largest, or so small that few bits of them are
-    left."""
-    low, high = [float(x) for x in (stored.min(), stored.max())]
-    if high >= 65504.0 or low < 2.0**-20:
-        _told("scales in float16, 6e-08 to 65504, do not hold these weights well; take float32 or bfloat16", 4)
+def check_scales(scales):
+    """Warn of the layers, name -> the scales of its quantized weights, whose float16 scales are clipped at the largest,
+    or so small that few bits of them are left."""
+    found = []
+    for name in scales:
+        stored = scales[name]
+        if stored.dtype is dtypes.float16 and stored.size:
+            if float(stored.max()) >= 65504.0 or float(stored.min()) < 2.0**-20:
+                found.append(name)
+    if found:
+        said = "the weights of {}".format(_first([repr(n) for n in found])) if found[0] else "these weights"
+        _told("scales in float16, 6e-08 to 65504, do not hold {} well; take float32 or bfloat16".format(said))
 
 
 def _warn(kept):
-    said = ", ".join(["{!r} stays {}".format(name, dtype) for name, dtype, _ in kept[:5]])
-    more = " and {} more".format(len(kept) - 5) if len(kept) > 5 else ""
-    _told("{}{}: {} does not hold their values".format(said, more, kept[0][2]), 5)
+    said = _first(["{!r} stays {}".format(name, dtype) for name, dtype, _ in kept])
+    _told("{}: {} does not hold their values".format(said, kept[0][2]))
 
 
-def _told(text, level):
+def _first(words):
+    more = " and {} more".format(len(words) - 5) if len(words) > 5 else ""
+    return ", ".join(words[:5]) + more
+
+
+def _told(text):
     try:
-        from warnings import warn
+        from ..errors.warning import warn
     except ImportError:  # a device
         return
-    warn(text, PrecisionWarning, level)
+    warn(text, PrecisionWarning)

@@ -18,7 +18,6 @@ from ..functional.quantized.weights import (
     scale_of,
 )
 from ..module import Module
-from ..module.narrowing import check_scales
 from ..param import Param
 from .embedding import Embedding
 from .linear import Linear
@@ -70,8 +69,7 @@ class QuantizedWeight(Module):
         """The weight of a Param, quantized by a WeightScheme: when it is first used if the Param is lazy."""
         made = QuantizedWeight(param.shape, axis, scheme, param.dtype, param.backend, input_scale)
         if param.is_initialized:
-            made.set(param.val())
-            return made
+            return made.fill(param.val())
         found = {}
 
         def later(key):
@@ -80,6 +78,7 @@ class QuantizedWeight(Module):
             def init(shape, dtype, backend):
                 if not found:
                     found.update(made.quantized(param.val()))
+                    _check(found["scale"])
                 one = found[key]
                 return one if one.backend is backend else one.to(backend)  # the module may have moved meanwhile
 
@@ -96,8 +95,6 @@ class QuantizedWeight(Module):
             weight = weight / reshape(self.input_scale.val(), (-1, 1))
         levels, stored, whole, zero = quantize_rows(as_rows(weight, self.axis), self.scheme)
         values = pack_levels(levels, self.bits) if self.scheme.value is None else levels
-        if stored.dtype is dtypes.float16 and stored.size:
-            check_scales(stored)
         found = {"values": values, "scale": stored}
         if whole is not None:
             found["tensor_scale"] = whole
@@ -107,6 +104,11 @@ class QuantizedWeight(Module):
 
     def set(self, weight):
         """Set another weight, a Tensor of `shape`, which is quantized now. Returns self."""
+        _check(self.fill(weight).scale.val())
+        return self
+
+    def fill(self, weight):
+        """`set` without a warning. Returns self."""
         for key, part in self.quantized(weight).items():
             getattr(self, key).set(part)
         return self
@@ -133,6 +135,12 @@ class QuantizedWeight(Module):
         if self.input_scale is not None:
             real = real * reshape(self.input_scale.val(), (-1, 1))
         return real.astype(self.dtype)
+
+
+def _check(scale):
+    from ..module.narrowing import check_scales
+
+    check_scales({"": scale})
 
 
 class FakeQuantizedWeight(Module):

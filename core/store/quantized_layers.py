@@ -19,6 +19,7 @@ from ..errors import LoadError
 from ..functional.quantized.packed_weights import dequantize_nbits
 from ..functional.quantized.weights import WeightScheme, from_rows, pack_levels, real_of, scale_of
 from ..module import Module
+from ..module.narrowing import check_scales
 from ..nn.linear import Linear
 from ..nn.quantized_weight import FakeQuantizedWeight, QuantizedWeight
 from ..param import Param
@@ -189,6 +190,7 @@ def _quantized(name: str, weight: QuantizedWeight, real: Snapshot) -> Iterator[t
     @lru_cache(maxsize=1)
     def parts(backend: Backend) -> dict[str, Tensor]:
         found: dict[str, Tensor] = weight.quantized(real.tensor(backend))
+        check_scales({name.removesuffix(".weight"): found["scale"]})
         return found
 
     def one(key: str) -> Snapshot:

@@ -12,6 +12,7 @@ from ..errors import UnsupportedError
 from ..functional.quantized.weights import CALIBRATIONS, WeightScheme
 from ..host.extras import require
 from ..module import Module, items
+from ..module.narrowing import check_scales
 from ..nn.bilinear import Bilinear
 from ..nn.conv import Conv
 from ..nn.conv_transpose import ConvTranspose
@@ -128,6 +129,24 @@ def quantize_weights(
     correct_bias: bool = False, tell: Callable[[str], None] | None = None, scale: Any = "float32", value: Any = None,
 ) -> list[str]:  # fmt: skip
     """See Module.quantize_weights."""
+    names = _quantize(
+        module, bits, mode, level, calibration, filter, fake, kept, input_scales, method, samples, correct_bias, tell,
+        scale, value,
+    )  # fmt: skip
+    if not fake:
+        layers = {
+            name[:-1]: layer.weight.scale for name, _, layer, _ in layers_with_weights(module) if name[:-1] in names
+        }
+        check_scales({name: param.val() for name, param in layers.items() if param.is_initialized})
+    return names
+
+
+def _quantize(
+    module: Module, bits: int, mode: str, level: str | int, calibration: str, filter: Filtering, fake: bool,
+    kept: Sequence[str], input_scales: bool = False, method: str = "rtn", samples: Sequence[Any] | None = None,
+    correct_bias: bool = False, tell: Callable[[str], None] | None = None, scale: Any = "float32", value: Any = None,
+) -> list[str]:  # fmt: skip
+    """Quantize without a warning."""
     bits, level = _index(bits), _index(level)
     scheme = WeightScheme(bits, mode, level, calibration, scale, value)
     if method != "rtn" or correct_bias:
@@ -192,11 +211,11 @@ def _by_samples(
     made = module.clone()
     parts = scheme.bits, scheme.mode, scheme.level, scheme.calibration
     dtypes_of = {"scale": scheme.scale, "value": scheme.value}
-    quantize_weights(made, *parts, filter, False, kept, method == "awq", **dtypes_of)
+    _quantize(made, *parts, filter, False, kept, method == "awq", **dtypes_of)
     copies = {name: layer for name, _, layer, _ in layers_with_weights(made)}
     pairs = {name[:-1]: (layer, copies[name]) for name, _, layer, _ in layers_with_weights(module)}
     choose(module, made, calls, scheme, method, correct_bias, pairs, tell or (lambda _: None))
-    names = quantize_weights(module, *parts, filter, False, kept, method == "awq", **dtypes_of)
+    names = _quantize(module, *parts, filter, False, kept, method == "awq", **dtypes_of)
     for name, _, layer, _ in layers_with_weights(module):
         if name[:-1] not in names:
             continue

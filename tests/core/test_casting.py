@@ -67,8 +67,9 @@ def test_what_the_dtype_does_not_hold_stays_with_a_warning() -> None:
     layer.weight.set(emberlet.asarray([[1e6, 1.0], [2.0, 3.0]]))
     mask = nn.Sequential(layer)
     mask.far = emberlet.asarray([-3e38, 0.0])
-    with pytest.warns(PrecisionWarning, match=r"0\.weight.* stays float32"):
+    with pytest.warns(PrecisionWarning, match=r"0\.weight.* stays float32") as told:
         mask.cast("float16")
+    assert [each.filename for each in told] == [__file__]
     assert layer.weight.dtype.name == "float32"
     assert layer.bias.dtype.name == "float16"
     assert mask.far.dtype.name == "float32"

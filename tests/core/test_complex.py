@@ -6,7 +6,7 @@ import pickle
 import subprocess
 import sys
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import emberlet
 import numpy as np
@@ -307,3 +307,12 @@ def test_the_first_complex_number_of_a_program_is_as_precise() -> None:
     code = "import emberlet; print((emberlet.asarray([1.0], dtype='float64', backend='numpy') * 0.1j).tolist())"
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, encoding="utf-8")
     assert said.stdout.strip() == "[0.1j]"
+
+
+def test_named_tuples_hold_tensors_and_complex_numbers() -> None:
+    class Pair(NamedTuple):
+        first: Any
+        second: Any
+
+    z = emberlet.asarray(1 + 2j, dtype="complex128")
+    assert F.stack(Pair(z, 0.5j)).tolist() == [1 + 2j, 0.5j]

@@ -347,6 +347,9 @@ def test_a_quantizer_does_what_the_arguments_do() -> None:
     mine, other = (nn.Linear(6, 5).load_record(record) for _ in range(2))
     found = mine.quantize_weights(emberlet.Quantizer(calibration=emberlet.MinMaxCalibration(), scheme=scheme))
     other.quantize_weights(8, "affine", "tensor", "min-max")
+    for given in ((None, scheme), (emberlet.MinMaxCalibration(), 8)):
+        with pytest.raises(ArgumentError, match="Quantizer takes"):
+            emberlet.Quantizer(*given)
     assert found is mine and (mine(F.ones((1, 6))) == other(F.ones((1, 6)))).all()
 
 
@@ -357,8 +360,9 @@ def test_data_are_read_and_written_as_slices() -> None:
     data.as_mut_slice()[3] = 9.0
     assert data.to_list() == [[1.0, 2.0], [3.0, 9.0]] and given[1, 1].item() == 4.0
     assert emberlet.TensorData.from_([True, False]).as_slice().tolist() == [True, False]
-    with pytest.raises(DTypeError, match="to_vec"):
-        given.astype("bfloat16").to_data().as_slice()
+    for dtype in ("float16", "bfloat16", "float8_e4m3fn"):
+        with pytest.raises(DTypeError, match="to_vec"):
+            given.astype(dtype).to_data().as_slice()
 
 
 def test_gradients_of_an_operand_that_was_broadcast() -> None:
@@ -369,6 +373,7 @@ def test_gradients_of_an_operand_that_was_broadcast() -> None:
         assert F.broadcast_shape(grad, shape).tolist() == x.grad(gradients).tolist()
     with pytest.raises(EmberletError):
         F.broadcast_shape(grad, (5,))
+    assert F.broadcast_shape(grad, 4).tolist() == F.broadcast_shape(grad, (4,)).tolist()
     assert F.relu_backward(F.relu(X), X * 2).tolist() == [[2.0, 0.0], [6.0, 8.0]]
 
 
@@ -376,6 +381,8 @@ def test_tensors_on_one_device_and_what_kernels_are_told() -> None:
     X.assert_is_on_same_device(X.into_contiguous())
     with pytest.raises(BackendError, match="move one"):
         X.to("numpy").assert_is_on_same_device(X.to("python"))
+    with pytest.raises(DTypeError, match="takes two tensors, found 3"):
+        F.assert_is_on_same_device(X, 3)
     assert F.build_info([F.zeros((2, 3)), F.zeros((4, 5))]) == [2, 3, 1, 5, 1, 2, 3, 4, 5]
     with pytest.raises(ShapeError, match="one rank"):
         F.build_info([F.zeros((2, 3)), F.zeros(4)])

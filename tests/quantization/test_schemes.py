@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from pathlib import Path
 from typing import Any
@@ -84,6 +85,37 @@ def test_scales_that_float16_does_not_hold_are_told(size: float) -> None:
         assert [each.category for each in told] == ([PrecisionWarning] if scale == "float16" else [])
         if scale != "float16":
             np.testing.assert_allclose(np.asarray(made.weight.val()), w, atol=size * 0.4)
+
+
+@pytest.mark.parametrize("method", ["rtn", "gptq", "awq"])
+def test_one_warning_a_call_names_the_layers_and_the_line(method: str) -> None:
+    x = emberlet.asarray(RNG.normal(size=(8, 64)).astype(np.float32))
+    lines = []
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("default")  # once a line
+        for _ in range(2):
+            net = nn.Sequential(*(nn.Linear(64, 64) for _ in range(3)))
+            for layer, size in zip(net, (1e-8, 1.0, 1e-8), strict=True):
+                layer.weight.set(emberlet.asarray((RNG.normal(size=(64, 64)) * size).astype(np.float32)))
+            samples = None if method == "rtn" else [x]
+            lines.append(sys._getframe().f_lineno + 1)
+            net.quantize_weights(4, level=16, scale_dtype="float16", method=method, samples=samples)
+    [one] = told
+    assert (one.filename, one.lineno) == (__file__, lines[0])
+    assert "do not hold the weights of '0', '2' well" in str(one.message)
+
+
+def test_a_float_weight_that_is_set_or_loaded_is_told_of_at_the_users_line() -> None:
+    made, net = nn.Linear(64, 8), emberlet.Module()
+    net.fc = nn.Linear(64, 8)
+    wanted = {"fc.weight": np.full((64, 8), 1e-8, np.float32), "fc.bias": np.zeros(8, np.float32)}
+    for each in (made, net):
+        each.quantize_weights(4, level=16, scale_dtype="float16")
+    with pytest.warns(PrecisionWarning, match="do not hold these weights well") as told:
+        made.weight.set(emberlet.asarray(wanted["fc.weight"]))
+    with pytest.warns(PrecisionWarning, match="do not hold the weights of 'fc' well") as more:
+        net.load_from(wanted, layout="burn")
+    assert [each.filename for each in (*told, *more)] == [__file__] * 2
 
 
 @pytest.mark.parametrize(("bits", "value"), [(4, None), *VALUES])

@@ -413,8 +413,9 @@ def test_weights_and_biases_stay_where_inputs_are_not_finite(method: str, value:
     layer = initialized(nn.Linear(8, 4))
     plain, chosen = layer.clone(), layer.clone()
     plain.quantize_weights(4)
-    with pytest.warns(PrecisionWarning, match="to the nearest: the samples' inputs"):
+    with pytest.warns(PrecisionWarning, match="to the nearest: the samples' inputs") as told:
         chosen.quantize_weights(4, method=method, samples=[asarray(x)], correct_bias=True)
+    assert [each.filename for each in told] == [__file__]
     assert np.isfinite(np.asarray(chosen.weight.val())).all() and np.isfinite(np.asarray(chosen.bias.val())).all()
     np.testing.assert_allclose(np.asarray(chosen.weight.val()), np.asarray(plain.weight.val()), rtol=1e-6)
 

@@ -68,7 +68,8 @@ def precise(value: Any, backend: Any) -> Any:
     if isinstance(value, dict):
         return {name: precise(v, backend) for name, v in value.items()}
     if isinstance(value, (list, tuple)) and next(tensors_in(value), None) is not None:
-        return type(value)([precise(v, backend) for v in value])
+        found = [precise(v, backend) for v in value]
+        return type(value)(*found) if hasattr(value, "_fields") else type(value)(found)
     if type(value) is complex or (isinstance(value, (list, tuple)) and holds_complex(value)):
         return import_module("emberlet.lookup").function("asarray")(value, dtype="complex128", backend=backend)
     return value

@@ -86,6 +86,7 @@ RESULTS = {
     "load_record": "Self", "save_file": "int", "load_file": "Self",
     "load_from": "LoadResult", "quantize_weights": "list[str]", "QuantizedWeight.of": "QuantizedWeight",
     "QuantizedWeight.quantized": "dict[str, Tensor]", "QuantizedWeight.set": "QuantizedWeight",
+    "QuantizedWeight.fill": "QuantizedWeight",
     "QuantizedLinear.bits": "int", "QuantizedLinear.block_size": "int",
      "save_into": "int",
     "custom_settings": "DisplaySettings | None", "custom_content": "Content | None",

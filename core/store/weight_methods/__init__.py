@@ -9,10 +9,10 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from typing import Any
-from warnings import warn
 
 import numpy as np
 
+from ...errors.warning import warn
 from ...functional.arrays import asarray
 from ...functional.quantized.weights import WeightScheme, as_rows, pack_levels
 from ...module import leaves
@@ -71,7 +71,7 @@ def _weights(
     if left:
         said = f"{method} rounds {', '.join(left)} to the nearest: the samples' inputs or their squares are not finite"
         tell(said)
-        warn(said, PrecisionWarning, stacklevel=5)
+        warn(said, PrecisionWarning)
 
 
 def takes(layer: Any, method: str) -> bool:
@@ -93,7 +93,7 @@ def _set(layer: Any, real: Any, seen: Moments, scheme: WeightScheme, method: str
     if method == "awq":
         scale = input_scales(rows, seen, scheme)
         held.input_scale.set(asarray(scale, dtype="float32", backend=held.values.backend))
-        held.set(real.weight.val())
+        held.fill(real.weight.val())
         return
     parts = np.split(rows, len(seen.grams))
     plain = split(nearest(rows, scheme), len(parts))  # whose scales and zero points the layer has

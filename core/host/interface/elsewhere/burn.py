@@ -112,7 +112,7 @@ def relu_backward(output: Any, grad: Any) -> Any:
 def broadcast_shape(grad: Any, shape: Any) -> Any:
     """The gradient of an operand that was broadcast: grad, summed over the axes that the shape lacks or has once.
     Raises ShapeError if the shape does not broadcast to grad's."""
-    grad, shape = _tensor(grad), tuple(shape)
+    grad, shape = _tensor(grad), (shape,) if isinstance(shape, int) else tuple(shape)
     _ours("broadcast_to")(_ours("zeros")(shape, dtype=grad.dtype, backend=grad.backend), grad.shape)
     own = (1,) * (grad.ndim - len(shape)) + shape
     return grad.sum(tuple(i for i, n in enumerate(own) if n == 1), keepdims=True).reshape(shape)
@@ -124,7 +124,10 @@ def into_contiguous(x: Any) -> Any:
 
 
 def assert_is_on_same_device(x: Any, other: Any) -> None:
-    """Raises BackendError if two tensors are on different backends."""
+    """Raises BackendError if two tensors are on different backends, DTypeError for what is no tensor."""
+    for each in (x, other):
+        if not hasattr(each, "backend"):
+            raise DTypeError(f"assert_is_on_same_device takes two tensors, found {each!r}")
     if x.backend is not other.backend:
         raise BackendError(f"one tensor is on {x.backend!r}, the other on {other.backend!r}; move one with to()")
 

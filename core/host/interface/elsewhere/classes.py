@@ -118,6 +118,10 @@ class Quantizer:
     """What `module.quantize_weights(quantizer)` does."""
 
     def __init__(self, calibration: Any, scheme: QuantizationScheme) -> None:
+        if not isinstance(calibration, MinMaxCalibration) and calibration is not MinMaxCalibration:
+            raise ArgumentError(f"Quantizer takes MinMaxCalibration() first, found {calibration!r}")
+        if not isinstance(scheme, QuantizationScheme):
+            raise ArgumentError(f"Quantizer takes a QuantizationScheme second, found {scheme!r}")
         self.calibration, self.scheme = calibration, scheme
 
     def quantize(self, module: Any) -> Any:

@@ -64,7 +64,7 @@ def attach_data(tensor_data: Any) -> None:
 
 def _slice(self: Any) -> Any:
     """Burn's: the elements in a row, as a memoryview that cannot be written to. Raises DTypeError for elements that
-    Python does not read: bfloat16, 8-bit floats and narrower ones, complex numbers, strings."""
+    Python does not read: float16, bfloat16, 8-bit floats and narrower ones, complex numbers, strings."""
     return _elements(self, self.bytes).toreadonly()
 
 
@@ -79,8 +79,15 @@ def _changing(self: Any) -> Any:
 def _elements(data: Any, held: Any) -> Any:
     code = "?" if data.dtype.name == "bool" else data.dtype.code
     if code is None or len(code) != 1 or data.dtype.kind == "string":
-        from ....errors import DTypeError
-
-        raise DTypeError(f"Python has no memoryview of {data.dtype}; to_vec() gives a list")
+        raise _unread(data)
     view: Any = memoryview(held).cast("B")
-    return view.cast(code)
+    try:
+        return view.cast(code)
+    except ValueError:  # float16
+        raise _unread(data) from None
+
+
+def _unread(data: Any) -> Exception:
+    from ....errors import DTypeError
+
+    return DTypeError(f"Python has no memoryview of {data.dtype}; to_vec() gives a list")
