@@ -938,6 +938,8 @@ class QuantizedWeight(Module):
         """A weight by this one's scheme: {"values", "scale"}, and "tensor_scale" and "zero_point" if it has them."""
     def set(self, weight: Tensor) -> QuantizedWeight:
         """Set another weight, a Tensor of `shape`, which is quantized now. Returns self."""
+    def fill(self, weight: Tensor) -> QuantizedWeight:
+        """`set` without a warning. Returns self."""
     def cast_values(self, dtype: DType | str) -> None:
         """Set the dtype of `val()`; the packed weight does not change (Module.cast)."""
     def scales(self) -> Tensor:
