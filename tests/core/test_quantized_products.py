@@ -190,6 +190,12 @@ def test_scales_are_floats_and_zero_points_and_added_sums_integers(backend: Any)
         F.dynamic_quantize_matmul(F.cast(a, "float32"), b, yes, one)
     with pytest.raises(DTypeError, match="a scale is a float, found uint8"):
         F.matmul_integer_to_float(a, b, half, one)
+    wide = tensor(np.array([40000, -40000, 0, 70000, 5], np.int32))
+    for point, found in ((wide, "int32"), (tensor(np.int8(1)), "int8"), (-1, "-1"), (256, "256")):
+        with pytest.raises(DTypeError, match=f"a zero point of uint8 is uint8, found {found}"):
+            F.matmul_integer(F.zeros((5, 6), dtype="uint8"), F.zeros((6, 40), dtype="int8"), point)
+        with pytest.raises(DTypeError, match=f"a zero point of uint8 is uint8, found {found}"):
+            F.conv_integer(F.zeros((1, 5, 6), dtype="uint8"), F.zeros((2, 5, 3), dtype="int8"), point)
     with pytest.raises(DTypeError, match="a zero point is an integer, found bool"):
         F.matmul_integer(a, b, yes)
     with pytest.raises(DTypeError, match="float32"):

@@ -88,6 +88,21 @@ def test_products_of_known_8_bits_have_a_kernel_of_their_own(monkeypatch: pytest
     assert any(made)
 
 
+@every("high, zero", [(3000000.0, None), (2.0**20, None), (2.0**20 + 2, None), (100.0, -3000000.0), (3e6, 2e6)])
+def test_a_clamp_of_any_width_is_exact(backend: Any, high: float, zero: float | None) -> None:
+    x = np.linspace(-1, 2e6, 192).astype(np.float32)
+    y = np.rint(x / np.float32(0.5)) + np.float32(zero or 0)
+    want = np.minimum(np.where(y > 0, y, 0), np.float32(high)).astype(np.int32)
+
+    def function(x: Any) -> Any:
+        y = F.round(x / 0.5)
+        y = y if zero is None else y + zero
+        return F.astype(F.minimum(F.where(y > 0.0, y, 0.0), high), "int32")
+
+    for found in both(backend, function, x):
+        np.testing.assert_array_equal(found, want)
+
+
 @every("scale", SCALES)
 @every("dtype", ["int8", "uint8", "int16"])
 def test_levels_are_quotients_rounded_half_to_even_and_saturated(backend: Any, scale: float, dtype: str) -> None:

@@ -19,7 +19,8 @@ from .quantization import dynamic_quantize_linear, quantize_linear, to_levels
 
 
 def centered(x, zero_point, shape=None):
-    """x minus its zero point, in int32; `shape` broadcasts a zero point of several values."""
+    """x minus its zero point, in int32; `shape` broadcasts a zero point of several values. Raises DTypeError for a zero
+    point that x's dtype does not hold."""
     x = tensor(x)
     if not x.dtype.is_integer or x.dtype.bits > 8:
         raise DTypeError("expected integers of at most 8 bits, found {}".format(x.dtype))
@@ -30,6 +31,10 @@ def centered(x, zero_point, shape=None):
     zero = tensor(zero_point, backend)
     if not zero.dtype.is_integer:
         raise DTypeError("a zero point is an integer, found {}".format(zero.dtype))
+    low, high = (zero_point, zero_point) if is_scalar(zero_point) else zero.dtype.range
+    if low < x.dtype.range[0] or high > x.dtype.range[1]:
+        found = zero_point if is_scalar(zero_point) else zero.dtype
+        raise DTypeError("a zero point of {0} is {0}, found {1}".format(x.dtype, found))
     zero = astype(zero, dtypes.int32)
     if zero.size == 1:
         zero = reshape(zero, ())

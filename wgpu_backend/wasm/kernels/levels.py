@@ -12,7 +12,7 @@ from emberlet.sizes.size import is_open
 from ...record.ranges import narrow_range
 from ..assembler import f32_bytes, f32x4, op
 
-_LARGEST = 1 << 20  # of a quotient that is not saturated
+_LARGEST = 1 << 20  # of a quotient: larger ones become this, and are to saturate
 _SCALES = (2.0**-60, 2.0**60)  # whose quotients, and what remains of them, are neither subnormal nor infinite
 
 
@@ -40,7 +40,8 @@ def levels(e, value):
     if y.op == "add" and _known(y.args[1]):
         y, zero = y.args
     quotient = y.args[0] if y.op == "round" else None
-    if quotient is None or quotient.op != "div" or not _divides_well(quotient.args[1]):
+    saturates = high - (float(zero.attr) if zero is not None else 0.0) <= _LARGEST
+    if quotient is None or quotient.op != "div" or not saturates or not _divides_well(quotient.args[1]):
         return op("v128.whole", e.vector(value.args[0]))
     out = op("f32x4.nearest", _quotient(e, *quotient.args))
     if zero is not None:
