@@ -31,8 +31,10 @@ def __getattr__(name: str) -> Any:
         from .ir import read as found
     elif name == "OverwriteError":
         from .overwriting import OverwriteError as found
-    elif name == "ModelGen":  # Burn's
-        from emberlet.host.interface.elsewhere.classes import ModelGen as found
+    elif name in ("ModelGen", "RecordType"):  # Burn's
+        from emberlet.host.interface.elsewhere import classes
+
+        found = getattr(classes, name)
     elif name == "onnx_backend":
         from importlib import import_module
 

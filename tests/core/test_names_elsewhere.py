@@ -11,8 +11,8 @@ from typing import Any
 import emberlet
 import numpy as np
 import pytest
+from emberlet import dtypes, nn
 from emberlet import functional as F
-from emberlet import nn
 from emberlet.errors import ArgumentError, AxisError, BackendError, DTypeError, EmberletError, ShapeError
 from emberlet.host.interface.elsewhere.layers import LAYER_ADVICE, LAYERS
 from emberlet.host.interface.elsewhere.modules import METHOD_ADVICE, METHODS
@@ -322,6 +322,31 @@ def test_a_device_is_a_backend() -> None:
     assert isinstance(X.backend, emberlet.Device) and not isinstance(X, emberlet.Device)
 
 
+def test_a_device_of_wgpu_is_its_backend_alone() -> None:
+    assert not isinstance(emberlet.get_backend("numpy"), emberlet.WgpuDevice)
+    assert isinstance(emberlet.Wgpu(), emberlet.WgpuDevice) and not isinstance(emberlet.Wgpu(), emberlet.NdArrayDevice)
+    assert repr(emberlet.WgpuDevice(2)) == "wgpu:2"
+
+
+def test_the_number_of_a_device_is_never_ignored() -> None:
+    assert emberlet.Device(0) is emberlet.get_backend()
+    emberlet.set_default_backend("wgpu:1")
+    try:
+        assert repr(emberlet.Device(3)) == "wgpu:3"
+        emberlet.set_default_backend("numpy")
+        with pytest.raises(BackendError, match="numpy:3"):
+            emberlet.Device(3)
+    finally:
+        emberlet.set_default_backend(None)
+
+
+def test_backends_take_burn_s_parameters_of_types() -> None:
+    assert emberlet.Wgpu[float, int] is emberlet.Wgpu and emberlet.NdArray[dtypes.float32] is emberlet.NdArray
+    for wrong in ((int, float), (float, int, int), (dtypes.float16, int), str):
+        with pytest.raises(ArgumentError, match=r"write \[float, int\]"):
+            emberlet.Wgpu[wrong]
+
+
 def test_visitors_and_mappers_get_what_they_get_in_burn() -> None:
     class Names(emberlet.ModuleVisitor):  # type: ignore[misc]
         def __init__(self) -> None:
@@ -398,7 +423,44 @@ def test_a_builder_of_models_writes_what_generate_writes(tmp_path: Path) -> None
     built = codegen.ModelGen().input(model).out_dir(tmp_path / "a").half_precision(True).run_from_script()[0]
     written = codegen.generate(model, tmp_path / "b", half=True)
     assert built.module.read_bytes() == written.module.read_bytes()
-    with pytest.raises(ArgumentError, match="burnpack"):
+    with pytest.raises(ArgumentError, match="NamedMpk"):
         codegen.ModelGen().record_type("mpk")
     with pytest.raises(ArgumentError, match="out_dir"):
         codegen.ModelGen().input(model).run_from_script()
+
+
+@every("record", ["NamedMpk", "NamedMpkGz", "PrettyJson"])
+@every("half", [False, True])
+def test_a_builder_of_models_writes_weights_as_a_record(record: str, half: bool, tmp_path: Path) -> None:
+    from emberlet import codegen, store
+    from emberlet.host.cli.model import load
+
+    model = str(ROOT / "examples" / "digits" / "digits.onnx")
+    folder = tmp_path / record / str(half)
+    builder = codegen.ModelGen().input(model).out_dir(folder).half_precision(half)
+    builder.record_type(getattr(codegen.RecordType, record))
+    (built,) = builder.run_from_script()
+    assert {path.name for path in folder.iterdir()} == {built.module.name, built.weights.name}
+    assert store.open(built.weights)["fc1.weight"].dtype.name == ("float16" if half else "float32")
+    image = emberlet.ones((1, 1, 8, 8))
+    kind = type(load(str(built.module), "numpy").model)
+    expected = codegen.load(model)(image)
+    for found in (
+        kind.default(),  # type: ignore[attr-defined]
+        kind.from_file(built.weights),  # type: ignore[attr-defined]
+        kind.from_bytes(built.weights.read_bytes()),  # type: ignore[attr-defined]
+    ):
+        assert abs(found(image) - expected).max().item() <= (0.05 if half else 0)
+    builder.run_from_script()  # a second time, over the first
+    built.module.write_text(built.module.read_text(encoding="utf-8") + "EDITED = 1\n", encoding="utf-8")
+    with pytest.raises(codegen.OverwriteError, match="edited"):
+        builder.run_from_script()
+
+
+def test_a_record_type_needs_a_file_of_weights(tmp_path: Path) -> None:
+    from emberlet import codegen
+
+    model = str(ROOT / "examples" / "digits" / "digits.onnx")
+    builder = codegen.ModelGen().input(model).out_dir(tmp_path).embed_states(True)
+    with pytest.raises(ArgumentError, match="embed_states"):
+        builder.record_type(codegen.RecordType.NamedMpk).run_from_script()

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence, Sized
 from itertools import islice
 from numbers import Integral, Real
 from pathlib import Path
+from types import GenericAlias
 from typing import Any
 
 from ...backend import get_backend
@@ -45,6 +46,8 @@ class Learner:
 
     Raises ArgumentError for values that these do not take.
     """
+
+    __class_getitem__: Any = classmethod(GenericAlias)  # Learner[Model, Adam], as Burn's has type parameters
 
     def __init__(
         self,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from importlib import import_module
 from typing import Any, NamedTuple
 
@@ -12,18 +13,22 @@ Shape: type[tuple[int, ...]] = tuple
 
 
 class _Devices(type):
+    NAME: str | None = None
+
     def __instancecheck__(cls, value: Any) -> bool:
-        return isinstance(value, import_module("emberlet.backend").Backend)
+        return isinstance(value, import_module("emberlet.backend").Backend) and cls.NAME in (None, value.name)
 
 
 class Device(metaclass=_Devices):
-    """Burn's device: a backend is one here."""
+    """Burn's device: a backend is one here. `Device(index)` is the default backend on its device of that number; raises
+    BackendError if that backend has one device only."""
 
     NAME: str | None = None
 
     def __new__(cls, index: int = 0) -> Any:
-        backend = import_module("emberlet.backend")
-        return backend.get_backend(f"{cls.NAME}:{index}" if cls.NAME and index else cls.NAME)
+        get_backend = import_module("emberlet.backend").get_backend
+        first = get_backend(cls.NAME)
+        return get_backend(re.sub(r"(:\d+)?$", f":{index}", repr(first), count=1)) if index else first
 
     @classmethod
     def default(cls) -> Any:
@@ -41,6 +46,30 @@ class NdArrayDevice(Device):
     """NumPy."""
 
     NAME = "numpy"
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _BACKENDS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    file, found = _BACKENDS[name]
+    backend = getattr(import_module(file), found)
+    backend.__class_getitem__ = classmethod(_typed)
+    globals()[name] = backend
+    return backend
+
+
+def _typed(backend: Any, types: Any) -> Any:
+    """`Wgpu[float, int]`, in Rust `Wgpu<f32, i32>`: the backend's class, since dtypes belong to tensors."""
+    dtypes = import_module("emberlet.dtypes")
+    allowed = ((float, dtypes.float32), (int, dtypes.int32, dtypes.int64))
+    given = types if isinstance(types, tuple) else (types,)
+    if len(given) > 2 or not all(any(t is k for k in known) for t, known in zip(given, allowed, strict=False)):
+        found = ", ".join(getattr(t, "__name__", str(t)) for t in given)
+        raise ArgumentError(
+            f"{backend.__name__}[{found}]: write [float, int]; other dtypes are given to tensors, as in "
+            "zeros(shape, dtype='float16')"
+        )
+    return backend
 
 
 class TensorPrimitive:
@@ -161,12 +190,21 @@ class DataLoaderBuilder:
         return import_module("emberlet.data").DataLoader(dataset, **self._options)
 
 
+class RecordType:
+    """The formats in which `ModelGen` writes weights, other than burnpacks."""
+
+    NamedMpk = "NamedMpkFileRecorder"
+    NamedMpkGz = "NamedMpkGzFileRecorder"
+    PrettyJson = "PrettyJsonFileRecorder"
+
+
 class ModelGen:
     """What `codegen.generate` does, as Burn's build scripts write it. Each method returns the builder."""
 
     def __init__(self) -> None:
         self._inputs: list[Any] = []
         self._out: Any = None
+        self._record_type: str | None = None
         self._options: dict[str, Any] = {}
 
     def input(self, path: str | os.PathLike[str]) -> ModelGen:
@@ -189,17 +227,29 @@ class ModelGen:
         self._options["embed"] = embed
         return self
 
-    def record_type(self, record_type: Any) -> ModelGen:
-        """Raises ArgumentError: weights are written as a burnpack."""
-        raise ArgumentError("record_type: weights are written as a burnpack; leave it out")
+    def record_type(self, record_type: str) -> ModelGen:
+        """A RecordType in place of a burnpack, for models that run in Python on a computer: microcontrollers, browsers
+        and the tools read burnpacks. Raises ArgumentError for another type."""
+        if record_type not in vars(RecordType).values():
+            raise ArgumentError(
+                f"record_type({record_type!r}): give RecordType.NamedMpk, NamedMpkGz or PrettyJson; leave it out for a "
+                "burnpack"
+            )
+        self._record_type = record_type
+        return self
 
     def run_from_script(self) -> list[Any]:
-        """Write; what `codegen.generate` returns for each file. Raises ArgumentError without files or folder, and what
-        `generate` raises."""
+        """Write; what `codegen.generate` returns for each file. Raises ArgumentError without files or folder, or for
+        embedded weights with a record type, and what `generate` raises."""
         if not self._inputs or self._out is None:
             raise ArgumentError("ModelGen: give input(path) and out_dir(path) before run_from_script()")
-        generate = import_module("emberlet.codegen").generate
-        return [generate(path, self._out, **self._options) for path in self._inputs]
+        if self._record_type is None:
+            generate = import_module("emberlet.codegen").generate
+            return [generate(path, self._out, **self._options) for path in self._inputs]
+        if self._options.get("embed"):
+            raise ArgumentError("ModelGen: weights in the module are a burnpack; leave record_type or embed_states out")
+        recorded = import_module("emberlet.codegen.recorded").generate
+        return [recorded(path, self._out, self._record_type, **self._options) for path in self._inputs]
 
     run_from_cli = run_from_script
 
@@ -251,11 +301,14 @@ _NAMES = (
     "CubeCount CubeDim Device MinMaxCalibration ModuleMapper ModuleVisitor NdArrayDevice QuantizationScheme "
     "QuantizationType Quantizer Shape SourceTemplate TensorPrimitive WgpuDevice kernel_wgsl"
 ).split()
+_BACKENDS = {
+    "NdArray": ("emberlet.host.numpy_backend", "NumpyBackend"), "Wgpu": ("emberlet.wgpu_backend", "WgpuBackend"),
+}  # fmt: skip
 # package -> name -> (module, name there)
 CLASSES: dict[str, dict[str, tuple[str, str]]] = {
     "emberlet": {
         "Autodiff": ("emberlet.autodiff", "Autodiff"), "AutodiffBackend": ("emberlet.autodiff", "Autodiff"),
-        "NdArray": ("emberlet.host.numpy_backend", "NumpyBackend"), "Wgpu": ("emberlet.wgpu_backend", "WgpuBackend"),
+        "NdArray": (_HERE, "NdArray"), "Wgpu": (_HERE, "Wgpu"),
         "Record": ("emberlet.module.record", "Record"),
         "Float": ("builtins", "float"), "Int": ("builtins", "int"), "Bool": ("builtins", "bool"),
         **{n: (_HERE, n) for n in _NAMES},
