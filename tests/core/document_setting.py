@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-import gzip
 import io
 import itertools
-import json
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
 
 import emberlet
-import msgpack  # type: ignore[import-untyped]
 import numpy as np
 from emberlet import Config, autodiff, backend, codegen, data, linalg, nn, optim, store, train
 from emberlet import functional as F
 from emberlet.codegen import ir
 from emberlet.codegen.ir import argument, types
 from emberlet.codegen.ops import REGISTRY
+from emberlet.errors import BackendError
 from emberlet.module import Module
 from emberlet.module.display import Content, DisplaySettings
 from emberlet.train import metric
-from support.small_files import plain, record
+from PIL import Image
 
 from tools.paths import ROOT
 
@@ -109,13 +108,6 @@ class MnistBatcher(data.Batcher):  # type: ignore[misc, name-defined]
         return F.stack([item.image for item in items]), [item.label for item in items]
 
 
-class Learner:
-    """The book's own, for a training loop by hand."""
-
-    def __init__(self, model: Any, optimizer: Any) -> None:
-        self.model, self.optimizer = model, optimizer
-
-
 class Partial(Module):
     """A part of what FIXTURES / "state_dict.pt" holds."""
 
@@ -142,7 +134,6 @@ NAMES = {
     "Partial": Partial,
     "MnistBatcher": MnistBatcher,
     "Mine": Mine,
-    "Learner": Learner,
     "Floats": Floats,
     "Doubled": Doubled,
     "BytesIO": io.BytesIO,
@@ -206,13 +197,6 @@ def setting(folder: Path) -> dict[str, Any]:
     def loaded(ending: str = ".bpk", **options: Any) -> Any:
         return Net().load_from(saved(ending), **options)
 
-    def recorded(ending: str) -> str:
-        """A file as Burn's older recorders wrote it."""
-        path = new("." + ending)
-        text = msgpack.packb(record()) if "mpk" in ending else json.dumps(plain(record())).encode()
-        Path(path).write_bytes(gzip.compress(text) if ending.endswith("gz") else text)
-        return path
-
     def model(**options: Any) -> Module:
         """A model of the class that codegen writes for the digits."""
         made: Module = type(codegen.load(digits))(**options)
@@ -223,11 +207,25 @@ def setting(folder: Path) -> dict[str, Any]:
         return str(store.open(path)["encoder.0.weight"].dtype)
 
     def mnist() -> str:
-        """A folder with two images of 3 x 3 as MNIST's test files."""
+        """A folder with two images of 3 x 3 as MNIST's files for training and as those for tests."""
         folder = Path(new())
         folder.mkdir()
-        (folder / "t10k-images-idx3-ubyte").write_bytes(bytes([0, 0, 8, 3, *b"\0\0\0\2\0\0\0\3\0\0\0\3"]) + bytes(18))
-        (folder / "t10k-labels-idx1-ubyte").write_bytes(bytes([0, 0, 8, 1, 0, 0, 0, 2, 3, 7]))
+        for part in ("train", "t10k"):
+            images = bytes([0, 0, 8, 3, *b"\0\0\0\2\0\0\0\3\0\0\0\3"]) + bytes(18)
+            (folder / f"{part}-images-idx3-ubyte").write_bytes(images)
+            (folder / f"{part}-labels-idx1-ubyte").write_bytes(bytes([0, 0, 8, 1, 0, 0, 0, 2, 3, 7]))
+        return str(folder)
+
+    def mnist_of(size: int) -> list[Any]:
+        """Two items with images of this size."""
+        return [data.MnistItem(image=np.zeros((size, size), np.float32), label=n) for n in (3, 7)]
+
+    def pictures() -> str:
+        """A folder with a picture of 3 x 3 in each of the folders cat and dog."""
+        folder = Path(new())
+        for name in ("cat", "dog"):
+            (folder / name).mkdir(parents=True)
+            Image.new("RGB", (3, 3)).save(folder / name / "1.png")
         return str(folder)
 
     def imported(path: Path) -> Any:
@@ -238,14 +236,59 @@ def setting(folder: Path) -> dict[str, Any]:
         found.loader.exec_module(module)
         return module
 
+    def example(path: str) -> Any:
+        """The module of an example, which imports others beside it."""
+        file, known = ROOT / "examples" / path, set(sys.modules)
+        sys.path.insert(0, str(file.parent))
+        try:
+            return imported(file)
+        finally:
+            sys.path.remove(str(file.parent))
+            for name in set(sys.modules) - known:
+                if Path(getattr(sys.modules[name], "__file__", None) or "").parent == file.parent:
+                    del sys.modules[name]
+
+    def digits_of_the_page(pixels: list[int]) -> list[float]:
+        """What the page's program says of a drawn digit."""
+        written = generated()
+        sys.modules["digits"] = imported(written.module)
+        try:
+            program = imported(ROOT / "web" / "page" / "inference.py")
+        finally:
+            del sys.modules["digits"]
+        found: list[float] = program.load("python", str(written.weights)).logits(pixels)
+        return found
+
+    def takes_pictures(page: str) -> bool:
+        """Whether a page's program gives files of pictures and the camera to a model."""
+        texts = {file.name: file.read_text(encoding="utf-8") for file in (ROOT / "web" / "page").glob("model*")}
+        feeds = (ROOT / "web" / "page" / "feeds.mjs").read_text(encoding="utf-8")
+        named = "model.mjs" in texts[page] and "feeds.mjs" in texts["model.mjs"]
+        return named and all(word in feeds for word in ('accept: "image/*"', "createImageBitmap", "getUserMedia"))
+
+    def built(builder: Any, name: str) -> Any:
+        """The model that a ModelGen writes for the digits, with weights from the file `name`."""
+        written = builder.input(digits).out_dir(new()).run_from_script()[0]
+        assert written.weights.name == name and written.weights.exists()
+        assert [path.name for path in written.module.parent.iterdir()].count(name) == 1
+        kind = imported(written.module).Digits
+        made, same = kind.from_file(written.weights), codegen.load(digits)
+        x = emberlet.ones((1, 1, 8, 8))
+        assert made(x).tolist() == same(x).tolist()
+        return made
+
+    def launched(kernel: emberlet.SourceTemplate) -> bool:
+        """Whether a kernel of the gradient of ReLU computes it; without a GPU, whether the source is one."""
+        try:
+            _ = emberlet.Wgpu().device
+        except BackendError:
+            return "@compute" in kernel.source
+        x, y = emberlet.asarray([1.0, 2.0, 3.0], backend="wgpu"), emberlet.asarray([0.0, 5.0, 0.0], backend="wgpu")
+        out = x.backend.launch("relu", kernel.source, (x, y), x.dtype, x.shape, (1, 1, 1), kernel.values)
+        return bool(out.tolist() == [0.0, 2.0, 0.0])
+
     def matmul_add_relu_custom(*tensors: Any) -> Any:
         return imported(ROOT / "examples" / "custom_kernel" / "fused.py").matmul_add_relu(*tensors)
-
-    def saved_as(prefix: str) -> str:
-        """What `pt` holds, its layers under another name."""
-        path = new(".safetensors")
-        store.open(pt).rename([("^fc", prefix)]).contiguous().save(path)
-        return path
 
     tensors = {k: emberlet.asarray(v) for k, v in OPERANDS.items()}
     digits = str(ROOT / "examples" / "digits" / "digits.onnx")
@@ -258,11 +301,18 @@ def setting(folder: Path) -> dict[str, Any]:
         "a": tensors["t"].to("autodiff:numpy").require_grad(),
         "batch": (tensors["t"], emberlet.asarray([0, 1])),
         "builder": builder,
+        "built": built,
         "digits": digits,
+        "digits_of_the_page": digits_of_the_page,
         "dtype_of": dtype_of,
+        "example": example,
         "imported": imported,
+        "launched": launched,
         "matmul_add_relu_custom": matmul_add_relu_custom,
         "mnist": mnist,
+        "mnist_of": mnist_of,
+        "pictures": pictures,
+        "takes_pictures": takes_pictures,
         "symmetric": emberlet.QuantizationScheme.PerTensorSymmetric(emberlet.QuantizationType.QInt8),
         "generated": generated,
         "gradients": gradients,
@@ -272,8 +322,6 @@ def setting(folder: Path) -> dict[str, Any]:
         "net": net,
         "new": new,
         "operator": lambda name: REGISTRY["", name],
-        "recorded": recorded,
-        "saved_as": saved_as,
         "pt": pt,
         "fully": Fully,
         "saved": saved,
