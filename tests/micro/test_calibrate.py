@@ -22,7 +22,7 @@ def test_the_ends_of_the_range_are_the_ends_of_the_bytes(low: float, high: float
     assert grid.scale == pytest.approx((high - low) / 255, rel=2**-12)
     assert 0 <= grid.zero <= 255
     first, last = grid.scale * (0 - grid.zero), grid.scale * (255 - grid.zero)
-    assert abs(first - low) <= grid.scale * 0.57  # half a step, and 255 times what the scale's 12 digits leave out
+    assert abs(first - low) <= grid.scale * 0.57  # half a step, and 255 times what 12 binary digits leave out
     assert abs(last - high) <= grid.scale * 0.57
     assert last - first == pytest.approx(high - low, rel=2**-12)
 

@@ -90,7 +90,8 @@ def grid_of(low: float, high: float, bits: int = 8) -> tuple[float, int]:
     """(scale, zero point) of the unsigned integers of `bits` bits that cover a range with zero in it.
 
     Scales of 8 bits or fewer have 12 binary digits, so that ranges that differ only by rounding, as those of two ways
-    of adding the same numbers do, have the same scale, in float32 and in float64.
+    of adding the same numbers do, have the same scale in float32 and in float64, but for the rare one that is
+    halfway between two such numbers.
     """
     low, high, last = min(low, 0.0), max(high, 0.0), (1 << bits) - 1
     if high == low:

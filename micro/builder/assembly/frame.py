@@ -2,9 +2,9 @@
 
 MicroPython calls a machine-code function with an array of any number of arguments. All are small integers, so nothing
 is allocated. Their encoding is the value shifted left by one, with the lowest bit set. The first four are the buffers'
-addresses, as in emit/kernels.py: a quarter of the address of A, of W and of T, which always
-fits a small integer, and the remainder of W's. The rest are the driver's (driver/), or on Xtensa a layer's: layers of
-one kind share one kernel whatever their shapes.
+addresses, as in emit/kernels.py: a quarter of the address of A, of W and of T, which always fits a small integer, and
+the remainder of W's. The rest are the driver's (driver/), or on Xtensa a layer's: layers of one kind share one kernel
+whatever their shapes.
 """
 
 from __future__ import annotations

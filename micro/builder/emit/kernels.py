@@ -74,7 +74,9 @@ def kernels_source(program: Program, dialect: str, arch: str = "") -> str:
 
     A: the arena, bytearray (float32: array of floats); W: weights; T: words (viper: aligned bytes; else array 'I').
     `reset(A)` sets the model's state to its initial value. `prepare(W, T)` converts both from bytes to what `bind`
-    takes, in place if they are aligned. Buffers never move, so `bind` computes their addresses once.
+    takes, in place if they are aligned. Buffers never move, so `bind` computes their addresses once. Bind a module
+    only once: where it has kernels in assembly, the addresses are the module's, and another `bind` changes them for
+    every `run`.
     """
     made = _layers(program, dialect, arch)
     lines = _joined([line for group in made.groups for line in group])
