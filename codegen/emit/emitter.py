@@ -75,11 +75,14 @@ class Emitter:
         return self.number(i)
 
     def _as_number(self, a: Argument) -> Expr:
-        """A tensor of one element as a number: `int(n)`, which also accepts a number from the caller."""
+        """A tensor of one element as a number: `int(n)`, or `float(n)` of an input, which also accept a number from the
+        caller; else `x.item()`, because a tensor on MicroPython has no `float(x)`."""
         dtype = as_tensor(a.type).dtype
         if dtype.is_integer:
             return self.builtin("int", self.tensor(a))
-        return self.builtin("float", self.tensor(a)) if dtype.is_float else self.method(self.tensor(a), "item")
+        if dtype.is_float and any(a.name == i.name for i in self.block.module.model.graph.inputs):
+            return self.builtin("float", self.tensor(a))
+        return self.method(self.tensor(a), "item")
 
     def ints(self, i: int) -> Expr:
         """Input i, of rank 0 or 1 and integer, as a tuple of ints (or, from a tensor, a list)."""

@@ -60,6 +60,28 @@ repeated (int64 n, bool go, float scale, float[2] x) => (float[2] y) {
 """
 
 
+RANGED = """
+<ir_version: 10, opset_import: ["" : 18]>
+ranged (float[n] x) => (float[m] y) {
+    zero = Constant <value = float {0.0}> ()
+    one = Constant <value = float {1.0}> ()
+    sizes = Shape (x)
+    size = Squeeze (sizes)
+    f = Cast <to = 1> (size)
+    y = Range (zero, f, one)
+}
+"""
+
+
+def test_a_computed_tensor_becomes_a_number(unix_port: Port, tmp_path: Path) -> None:
+    model = onnx.parser.parse_model(RANGED)
+    onnx.save(model, tmp_path / "ranged.onnx")
+    generate(tmp_path / "ranged.onnx", tmp_path)
+    script = "import emberlet\nfrom ranged import Ranged\nprint(Ranged()(emberlet.asarray([5.0, 5.0, 5.0])).tolist())"
+    found = unix_port.run(script, heap="1M", micropypath=[device_tree(), tmp_path]).check()
+    assert found.stdout.strip() == "[0.0, 1.0, 2.0]"
+
+
 @pytest.mark.parametrize(
     "numbers", ["3, True, 0.5", "emberlet.asarray(3), emberlet.asarray(True), emberlet.asarray(0.5)"]
 )

@@ -44,7 +44,7 @@ function started(folder) {
   made.onmessage = ({ data: { id, counted, value, error } }) => {
     const job = jobs.get(id);
     if (counted) job?.counted?.(counted);
-    else if (error) job?.failed(Object.assign(new Error(error.message, { cause: error.details }), { told: true }));
+    else if (error) job?.failed(Object.assign(new Error(error.message, { cause: error.details }), { told: true, branchesOn: error.branchesOn }));
     else job?.done(value);
   };
   made.onerror = (event) => {

@@ -88,10 +88,9 @@ export class Kept {
     }
   }
 
-  // Record that the address leads to this file. kind: "onnx", "module" or "weights"; tag: what the server says of it, to
-  // ask later whether it changed.
-  async rememberFile(url, model, kind, tag) {
-    await this.#cache.put(address(url), Response.json({ model, kind, tag })).catch(() => {});
+  // Record that the address leads to this file. tag: what the server says of it, to ask later whether it changed.
+  async rememberFile(url, model, tag) {
+    await this.#cache.put(address(url), Response.json({ model, tag })).catch(() => {});
   }
 
   async forget(key) {

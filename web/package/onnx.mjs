@@ -55,13 +55,16 @@ export async function compileAndLoad(found, options) {
   return Object.assign(model, { chosen });
 }
 
-// [{ name, bytes }]: the ONNX file; or the module, then its weights, which lie beside it unless `weights` says where.
+// [{ name, bytes }]: the ONNX file; or the module, then its weights, unless they are in it. They lie beside it unless
+// `weights` says where.
 async function filesOf(found, { cache, signal, weights, progress }) {
   const ending = found.module ? ".py" : ".onnx";
   const last = found.name.split(/[\\/]/).pop(); // a File's name may hold a path
   const name = last.endsWith(ending) ? last : `model${ending}`;
   if (found.onnx) return [{ name, bytes: found.onnx }];
-  const [, beside] = new TextDecoder().decode(found.module).match(/^ +WEIGHTS = "([^"/\\]+)"/m) ?? [];
+  const text = new TextDecoder().decode(found.module);
+  const [, beside] = text.match(/^ +WEIGHTS = "([^"/\\]+)"/m) ?? [];
+  if (!beside && /^\w+\.EMBEDDED = /m.test(text)) return [{ name, bytes: found.module }];
   if (!beside) throw new Error(`${name} is not a module that emberlet codegen wrote: it has no class that names its WEIGHTS`);
   const place = weights ?? (found.url && new URL(beside, found.url));
   if (!place) throw new Error(`${name} needs its weights, ${beside}: pass their address or bytes, load(module, { weights })`);

@@ -76,7 +76,7 @@ export class InferenceSession {
       return load(new File([bytes], found.name), own);
     };
     const session = new InferenceSession(create, portsOf(found.onnx, found.name), compile, dims);
-    if (!session.#open) await session.#model({ sizes: {}, shapes: {}, freeze: {} }).catch((error) => session.#branches(error));
+    if (!session.#open) await session.#model({ sizes: {}, shapes: {}, freeze: {} }).catch((error) => session.#branches(error, false));
     return session;
   }
 
@@ -92,8 +92,9 @@ export class InferenceSession {
     const unknown = wanted.find((name) => !this.outputNames.includes(name));
     if (unknown !== undefined) throw new RangeError(`'fetches' contains an output that the model does not have: ${unknown}; it has ${this.outputNames.join(", ")}`);
     let { given, ...settled } = this.#checked(feeds);
+    const constants = this.#constants; // another run may set it meanwhile
     const model = await this.#model(settled).catch((error) => {
-      this.#branches(error);
+      this.#branches(error, constants);
       ({ given, ...settled } = this.#checked(feeds));
       return this.#model(settled);
     });
@@ -118,9 +119,10 @@ export class InferenceSession {
     for (const model of models) await model.then((one) => one.release()).catch(() => {});
   }
 
-  // From now on integers are constants, if that is what the compiler asks for: the model branches on one.
-  #branches(error) {
-    if (this.#constants || !/--freeze/.test(error.message)) throw error;
+  // From now on integers are constants, if that is what the compiler asks for: the model branches on one. constants:
+  // whether they were when the model was compiled.
+  #branches(error, constants) {
+    if (constants || error.branchesOn === undefined) throw error;
     this.#constants = true;
   }
 

@@ -22,9 +22,9 @@ export async function open(source, { cache = true, signal, fetcher = globalThis.
   const options = { signal };
   const stored = last?.model && (await kept.read(`onnx/${last.model}`));
   if (stored && (await isUnchanged(source, last.tag, options, fetcher))) {
-    return { name, url, [last.kind]: new Uint8Array(await stored.arrayBuffer()) };
+    return { url, ...(await begun(name, stored.body, undefined, weights)) };
   }
-  if (last?.key && (await kept.find(last.key))) {
+  if (last?.key && !weights && (await kept.find(last.key))) {
     // Request only the header. A server without range requests sends everything; the download is then aborted.
     const range = { ...options, headers: { Range: `bytes=0-${last.length - 1}` } };
     try {
@@ -45,7 +45,7 @@ export async function open(source, { cache = true, signal, fetcher = globalThis.
   if (kind && kept) {
     const model = await Kept.keyOf(found[kind]);
     await kept.store(`onnx/${model}`, found[kind]);
-    await kept.rememberFile(url, model, kind, tagOf(response));
+    await kept.rememberFile(url, model, tagOf(response));
   }
   return (kept && found.header && (await again(kept, url, found))) || keep(kept, url, found);
 }

@@ -11,10 +11,11 @@ const element = (name, properties = {}, ...children) => {
 // A size to begin with where a model leaves an axis open: 224 for a picture's sides, 16 for the length of a text or of
 // another sequence, 1 for a batch and what is not known.
 function firstSize({ dtype, shape }, axis) {
+  if (axis && /len|seq|tok|time|step|frame|word/i.test(shape[axis] ?? "")) return 16;
   const colors = [1, 3, 4];
   const sides = colors.includes(shape[1]) ? [2, 3] : colors.includes(shape[3]) ? [1, 2] : [];
-  if (shape.length === 4 && sides.includes(axis)) return 224;
-  return axis && (/int/.test(dtype) || /len|seq|tok|time|step|frame|word/i.test(shape[axis] ?? "")) ? 16 : 1;
+  if (shape.length === 4 && dtype !== "bool" && sides.includes(axis)) return 224;
+  return axis && /int/.test(dtype) ? 16 : 1;
 }
 
 // The sizes that a model leaves open under a name, each to be chosen once for all inputs. known: { name: [lowest, highest] }

@@ -214,7 +214,9 @@ def structure(node):
 
 
 class ValueNeeded(BackendError):
-    """Python needs a value that depends on the inputs of the plan being traced."""
+    """Python needs a value that depends on the inputs of the plan being traced. input: the position of one."""
+
+    input = None
 
 
 def no_kernel(op, backend=None):
@@ -238,11 +240,13 @@ def refuse_values(node):
     for n in topological([node]):
         if n.op == "input":
             what = node.arg if node.op in ("unary", "binary") else node.op
-            raise ValueNeeded(
+            error = ValueNeeded(
                 "the model's control flow depends on the value of {} {}{}, which depends on input {!r}".format(
                     what, node.dtype, node.shape, n.arg
                 )
             )
+            error.input = n.arg
+            raise error
         if of_open_size(n):
             raise ValueNeeded(
                 "the model's control flow depends on the value of {} {}{}, which depends on an open size".format(

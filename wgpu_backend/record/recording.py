@@ -171,7 +171,9 @@ class Recording(Backend):
         try:
             args = [self._to_host(a) for a in args]
         except ValueNeeded as error:
-            raise ValueNeeded("{} is computed on the host, and {}".format(name, error))
+            told = ValueNeeded("{} is computed on the host, and {}".format(name, error))
+            told.input = error.input
+            raise told
         out = getattr(self.host, name)(*args)
         if isinstance(out, tuple):
             return tuple([self._from_host(o) for o in out])

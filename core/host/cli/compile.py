@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,6 +16,14 @@ from .plain import plain
 from .progress import step
 
 MARKS = {".plan": b"emberlet.plan", ".wasm": b"emberlet.crc32"}  # what every file of ours holds
+
+
+class Branches(ModelError):
+    """The control flow of an ONNX file depends on a value. input: the name of an input that decides it."""
+
+    def __init__(self, error: ModelError, name: str) -> None:
+        super().__init__(f"{error}, {name}: make it a constant, --freeze {name}=VALUE")
+        self.input = name
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -94,11 +101,10 @@ def write(
         try:
             plan, taken = sizing.fitted(loaded, sizes, attempt)
         except ModelError as error:
-            position = re.search(r"control flow depends .* depends on input (\d+)$", str(error))
-            if not position or not path.endswith(".onnx"):
+            position = getattr(error.__cause__, "input", None)  # of a ValueNeeded
+            if position is None or not path.endswith(".onnx"):
                 raise
-            name = loaded.inputs[int(position[1])].name
-            raise ModelError(f"{error}, {name}: make it a constant, --freeze {name}=VALUE") from error
+            raise Branches(error, loaded.inputs[position].name) from error
     return plan, dims, {name: n for name, n in taken.items() if name not in sizes}
 
 

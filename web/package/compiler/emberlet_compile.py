@@ -6,13 +6,14 @@ import sys
 import traceback
 
 from emberlet.errors import EmberletError
-from emberlet.host.cli.compile import write
+from emberlet.host.cli.compile import Branches, write
 
 sys.dont_write_bytecode = True  # a later module may have the name, the size and the second of an earlier one
 
 
 def compile(path, out, options):
-    """Write the compiled model to `out`; returns JSON: {"chosen": sizes that nobody gave}, or {"error", "details"}.
+    """Write the compiled model to `out`; returns JSON: {"chosen": sizes that nobody gave}, or {"error", "details"},
+    with "branchesOn" if the model's control flow depends on the input of that name.
 
     options: JSON of {"dim", "freeze"}, the words of these options of the command.
     """
@@ -21,7 +22,8 @@ def compile(path, out, options):
     try:
         _, _, chosen = write(path, out, given["dim"], given["freeze"], None)
     except (EmberletError, OSError) as error:
-        return _told(str(error).replace(os.path.dirname(path) + "/", ""))
+        more = {"branchesOn": error.input} if isinstance(error, Branches) else {}
+        return _told(str(error).replace(os.path.dirname(path) + "/", ""), **more)
     except MemoryError:
         return _told(f"compiling {name} takes more memory than this browser gives")
     except Exception as error:
@@ -29,5 +31,5 @@ def compile(path, out, options):
     return json.dumps({"chosen": chosen})
 
 
-def _told(message):
-    return json.dumps({"error": message, "details": traceback.format_exc()})
+def _told(message, **more):
+    return json.dumps({"error": message, "details": traceback.format_exc(), **more})

