@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import tempfile
 from collections.abc import Generator
 from pathlib import Path
@@ -25,6 +26,9 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ.setdefault("EMBERLET_CACHE", tempfile.mkdtemp(prefix="emberlet-tests-"))
     # Small models are to test plans, too.
     os.environ["EMBERLET_PLANS"] = "always"
+    # A shell that starts the tests in the background has them ignore interrupts, and so would the processes they start.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     # An example may be the first to import something, and the machine may be busy.
     settings.register_profile("untimed", settings(settings.default, deadline=None))
     settings.load_profile("untimed")
