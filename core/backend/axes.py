@@ -7,6 +7,7 @@ from ..tensor import Tensor
 
 ATTEMPTS = (0, 1, 2)  # attempts at a plan with open sizes, by the typical values of its sizes (Axes.scope)
 _ANY = (1, HIGHEST, None, 1)  # the default limits of a symbol
+_PLAIN = (type(None), bool, int, float, str)  # whose repr tells two apart; that of a class made of them may not
 _TYPICAL = (37, 5)  # the least typical value of a symbol; the second is tried if the first fails
 
 
@@ -157,7 +158,7 @@ def unfit(arguments):
     there may be one."""
     for i in range(len(arguments)):
         x = arguments[i]
-        if not (x is None or isinstance(x, (Tensor, bool, int, float, str))):
+        if not (isinstance(x, Tensor) or type(x) in _PLAIN or hasattr(type(x), "__members__")):
             return "input {} is a {}, and plans are made for tensors and numbers".format(i, type(x).__name__)
     return None
 

@@ -4,23 +4,25 @@ from ..dtypes import DType
 from ..tensor import Tensor
 from . import Backend
 
+_set = getattr(object, "__setattr__", setattr)  # for frozen dataclasses; some builds of MicroPython have no other
 DEEPEST = 100  # objects within one another; those that refer to themselves have no end
 
 
 def disassemble(value, leaf, refusal, deep=0):
-    """The structure of a value: ("tensor", number), ("value", what holds no tensor that changes), (list, tuple or a
-    class of these, parts), (dict, [(key, part)]) or ("object", (class, [(name, part)])). leaf: gives the structure of a
-    Tensor. Raises refusal(text), an error, for a value that may hold tensors elsewhere."""
+    """The structure of a value: ("tensor", number), ("value", what holds no tensor that changes), (list or a class
+    of tuples, parts), (dict, [(key, part)]) or ("object", (class, [(name, part)])). leaf: gives the structure of a
+    Tensor. Raises refusal(text), an error, for a value that may hold tensors elsewhere, or that no call could make
+    again, such as an OrderedDict."""
     if isinstance(value, Tensor):
         return leaf(value)
     if value is None or isinstance(value, (bool, int, float, str, bytes, DType, Backend)):
         return ("value", value)
     if deep < DEEPEST:
-        if isinstance(value, (list, tuple)):
+        if type(value) is list or (isinstance(value, tuple) and not getattr(value, "__dict__", None)):
             return (type(value), [disassemble(v, leaf, refusal, deep + 1) for v in value])
-        if isinstance(value, dict):
+        if type(value) is dict:
             return (dict, [(k, disassemble(value[k], leaf, refusal, deep + 1)) for k in value])
-        parts = getattr(value, "__dict__", None)
+        parts = None if isinstance(value, (list, tuple, dict)) else getattr(value, "__dict__", None)
         if isinstance(parts, dict) and _is_remade(type(value)):  # such as AttentionOutput
             return ("object", (type(value), [(k, disassemble(parts[k], leaf, refusal, deep + 1)) for k in parts]))
     raise refusal("the model returns a {}, whose parts are not known".format(type(value).__name__))
@@ -32,7 +34,7 @@ def _is_remade(kind):
         object.__new__(kind)
     except TypeError:
         return False
-    return not getattr(kind, "__slots__", ())
+    return not [k for k in getattr(kind, "__mro__", (kind,)) if getattr(k, "__slots__", ())]
 
 
 def assemble(structure, tensors, constant=None):
@@ -45,12 +47,16 @@ def assemble(structure, tensors, constant=None):
     if kind == "object":
         out = object.__new__(parts[0])
         for k, v in parts[1]:
-            setattr(out, k, assemble(v, tensors, constant))
+            _set(out, k, assemble(v, tensors, constant))
         return out
     if kind is dict:
         return {k: assemble(v, tensors, constant) for k, v in parts}
     whole = [assemble(v, tensors, constant) for v in parts]
-    return whole if kind is list else kind(*whole) if hasattr(kind, "_fields") else tuple(whole)
+    if kind is list or kind is tuple:
+        return kind(whole)
+    if hasattr(tuple, "__new__"):
+        return tuple.__new__(kind, whole)
+    return kind(*whole) if hasattr(kind, "_fields") else kind(whole)  # MicroPython
 
 
 def leaves(structure):

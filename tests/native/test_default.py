@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import collections
 import copy
+import dataclasses
+import enum
 import pickle
 import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import emberlet
 import numpy as np
@@ -273,11 +276,100 @@ def test_an_argument_of_another_type_does_not_end_the_plans_of_a_model_that_refu
     assert fast.cut is None and len(fast.plan().steps) == 1
 
 
+class Alike(float):
+    """Numbers that no repr tells apart."""
+
+    def __repr__(self) -> str:
+        return "a number"
+
+
+class Mode(enum.IntEnum):
+    ONE = 1
+    TWO = 2
+
+
+@pytest.mark.parametrize("backend", [None, "native", "numpy"])
+@pytest.mark.filterwarnings("ignore:Of has no plan")
+def test_numbers_of_classes_of_their_own_are_told_apart(backend: str | None) -> None:
+    fast, planned = (Of(lambda x, k: x * k).compile(backend=backend) for _ in range(2))
+    for k in (2, 3):
+        np.testing.assert_array_equal(np.asarray(fast(X, Alike(k))), X * k)
+    for mode in Mode:
+        np.testing.assert_array_equal(np.asarray(planned(X, mode)), X * mode.value)
+    assert planned.cut is None
+
+
+@pytest.mark.parametrize("backend", [None, "native", "numpy"])
+@pytest.mark.filterwarnings("ignore:Of has no plan")
+def test_results_are_of_the_models_classes(backend: str | None) -> None:
+    makers: list[Callable[[Any], Any]] = [
+        Frozen, Derived, NamedPair, OwnTuple, OwnList, collections.OrderedDict, OwnDict, Guarded
+    ]  # fmt: skip
+    for make in makers:
+        fast = Of(
+            lambda x, make=make: make({"a": x + 1.0, "b": 2} if issubclass(make, dict) else (x + 1.0, 2))
+        ).compile(backend=backend)
+        for x in (X, X * 5):
+            found = fast(x)
+            assert type(found) is make
+            parts = list(found.values() if isinstance(found, dict) else getattr(found, "a", found))
+            np.testing.assert_array_equal(np.asarray(parts[0]), x + 1)
+            assert parts[1] == 2
+
+
+def test_a_tensor_on_numpy_may_be_part_of_a_result() -> None:
+    constant = emberlet.asarray(X, backend="numpy")
+    with no_warning():
+        fast = Of(lambda x: (x + 1.0, constant)).compile()
+        for _ in range(2):
+            found = fast(X)[1]
+            np.testing.assert_array_equal(np.asarray(found), X)
+    assert fast.chosen == "native" and found is not constant
+
+
+@dataclasses.dataclass(frozen=True)
+class Frozen:
+    a: Any
+
+
+class NamedPair(NamedTuple("NamedPair", [("first", Any), ("second", Any)])):
+    def __new__(cls, both: Any) -> NamedPair:
+        return tuple.__new__(cls, both)
+
+
+class OwnTuple(tuple[Any, ...]):
+    __slots__ = ()
+
+
+class OwnList(list[Any]):
+    pass
+
+
+class OwnDict(dict[str, Any]):
+    pass
+
+
+class Guarded:
+    def __init__(self, a: Any) -> None:
+        self.__dict__["a"] = a
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise RuntimeError("read-only")
+
+
 class Slots:
     __slots__ = ("a",)
 
     def __init__(self, a: Any) -> None:
         self.a = a
+
+
+class Plain(Slots):
+    __slots__ = ()
+
+
+class Derived(Plain):
+    pass
 
 
 def itself(y: Any) -> Any:
@@ -373,9 +465,13 @@ def test_numbers_that_keep_changing_are_left_to_numpy() -> None:
         for k in (1, 2, 0.5, 2, True, 3.0, 0.5):
             np.testing.assert_array_equal(np.asarray(fast(X, k)), X * np.float32(k))
     assert fast.chosen == "native"
-    with pytest.warns(UserWarning, match="a number among the arguments keeps changing.*give it as an array"):
+    with pytest.warns(UserWarning, match="a number or text among the arguments keeps changing.*give numbers as arrays"):
         np.testing.assert_array_equal(np.asarray(fast(X, 9)), X * 9)
     assert fast.chosen == "numpy"
+    by_text = Of(lambda x, text: x + len(text)).compile()
+    with pytest.warns(UserWarning, match="a number or text among the arguments keeps changing"):
+        for k in range(9):
+            np.testing.assert_array_equal(np.asarray(by_text(X, "a" * k)), X + k)
     by_array = Of(lambda x, k: x * k).compile()
     with no_warning():
         for k in range(9):

@@ -84,8 +84,11 @@ def test_products_of_known_8_bits_have_a_kernel_of_their_own(monkeypatch: pytest
     rng = np.random.default_rng(0)
     x, w = drawn(rng, (1, 8, 30, 30), "uint8"), drawn(rng, (16, 8, 3, 3), "int8")
     monkeypatch.setenv("EMBERLET_CACHE", "off")
-    both("native", lambda x, w: F.conv_integer(x, w, 5, padding=1), x, w)
-    assert any(made)
+    zeros = drawn(rng, (16,), "int8")
+    for given in ([], [zeros]):
+        made.clear()
+        both("native", lambda x, w, *z: F.conv_integer(x, w, 5, *z, padding=1), x, w, *given)
+        assert any(made)
 
 
 @every("high, zero", [(3000000.0, None), (2.0**20, None), (2.0**20 + 2, None), (100.0, -3000000.0), (3e6, 2e6)])

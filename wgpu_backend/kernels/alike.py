@@ -111,7 +111,7 @@ def _keyed(item, stored, options, common):
         nodes.append(node)
         parts.append("{} {} {}".format(node.dtype.name, node.word, _text(node.shape)))
         if loaded:
-            if node.dtype.name == "int16" and not stored.bind_numbers:
+            if node.dtype.is_integer and not stored.bind_numbers:
                 parts.append(repr(narrow_range(node)))
             continue
         argument = structure(node) if stored.bind_numbers else node.arg

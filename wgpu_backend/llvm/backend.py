@@ -75,7 +75,7 @@ class Compiled(Layout):
         for step in plan.steps:
             f = plan.kernels[step.kernel][1]
             each.append((f, [*[self.addresses[b] for b in step.buffers], self.scratch, apart]))
-        self.steps = engine.Steps(each, count, quick)
+        self.steps = engine.Steps(each, count, quick, not sizes)
 
     def instance(self) -> engine.Instance:
         return engine.Instance(self.steps, self.nbytes)

@@ -194,9 +194,12 @@ def set_processor(name: str | None) -> None:
 
 
 class Steps:
-    """The steps of a plan. each: (kernel's function, the words of its table of arguments); count: of threads."""
+    """The steps of a plan. each: (kernel's function, the words of its table of arguments); count: of threads; alike:
+    whether all runs take about the same time, so that one on several threads can be found late."""
 
-    def __init__(self, each: list[tuple[Function, list[int]]], count: int, quick: bool = False) -> None:
+    def __init__(
+        self, each: list[tuple[Function, list[int]]], count: int, quick: bool = False, alike: bool = True
+    ) -> None:
         functions = [function for function, _ in each]
         self.codes, self._runner, self._worker = codes(functions, quick)
         self._arguments = [(ctypes.c_uint32 * len(given))(*given) for _, given in each]
@@ -206,7 +209,7 @@ class Steps:
         self._table = (ctypes.c_uint64 * len(words))(*words)
         self.call = threads.RUNS(self._runner.address)
         self.threads = count
-        self._watched = count > 1 and sum([f.work for f in functions]) < SHORT
+        self._watched = alike and count > 1 and sum([f.work for f in functions]) < SHORT
         self._alone = int(self._watched)  # how many of the next runs are on one thread; the first one is, to compare
         self._rest = 0
         self._best = math.inf  # ns of a run alone

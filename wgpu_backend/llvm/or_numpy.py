@@ -91,7 +91,7 @@ class NativeOrNumpy:
         self._dims = dims
         self._lock = RLock()
         self._short: _Short | None = None
-        self._numbers: set[str] = set()  # the Python numbers among the arguments of calls
+        self._numbers: set[str] = set()  # the Python numbers and texts among the arguments of calls
         self._native: Compiled | None = None
         self._plain: NumpyCompiled | None = None  # what computes once it is there
         if hasattr(model, "fork"):
@@ -166,12 +166,14 @@ class NativeOrNumpy:
         return planned.assembled(tensors, sizes, lambda x: _moved(x, self.backend))
 
     def _count_numbers(self, bound: list[Any]) -> None:
-        """Raise BackendError where Python numbers take ever new values, each of which would be compiled."""
-        numbers = repr([x for x in bound if type(x) in (int, float)])
+        """Raise BackendError where Python numbers or texts take ever new values, each of which would be compiled."""
+        numbers = repr([x for x in bound if type(x) in (int, float, str)])
         if numbers == "[]" or numbers in self._numbers:
             return
         if len(self._numbers) >= MOST_NUMBERS:
-            raise BackendError("a number among the arguments keeps changing, and each is compiled; give it as an array")
+            raise BackendError(
+                "a number or text among the arguments keeps changing, and each is compiled; give numbers as arrays"
+            )
         self._numbers.add(numbers)
 
     def _on_numpy(self, examples: Sequence[Any]) -> NumpyCompiled:

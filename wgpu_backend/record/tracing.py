@@ -44,7 +44,7 @@ def trace(function, arguments, backend, shapes=None):
 
 def _disassembled(value, roots):
     def leaf(x):
-        if x.data.op == "host":
+        if not isinstance(x.data, Node) or x.data.op == "host":  # of another backend, or strings
             return ("value", x)
         for i in range(len(roots)):
             if roots[i] is x.data:

@@ -79,8 +79,6 @@ class _Bytes(Contraction):
         value, self.z = _bare(self.left), None
         if value.op == "sub":
             value, self.z = _bare(value.args[0]), value.args[1]
-            if bounds(self.z, slots) is None:  # the difference may have needed wrapping
-                return False
         found = bounds(value, slots)
         if value.op != "load" or found is None or found[1] - found[0] > _SPAN:
             return False
