@@ -227,3 +227,16 @@ def test_what_is_no_tensor_is_refused_and_tells_no_length(backend: str) -> None:
     assert fast.unopened is None
     same(fast(given(3, 2)).to("numpy"), first.to("numpy"))
     assert fast(given(5, 2)).shape == (5, 2)
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 40, 1000), (1, 3, 40, 320)])
+def test_a_convolution_in_parts_has_as_many_as_each_length_needs(shape: tuple[int, ...]) -> None:
+    weight = RNG.standard_normal((2, shape[1], 3, 3)).astype(np.float32)
+
+    def model(x: Any) -> Any:
+        return F.conv2d(x, asarray(weight, device=x.backend), padding=1)
+
+    compiled = compile(model, dims={"x": {2: "height"}})
+    for height in (40, 20, 60, 12, 1, 40):
+        x = given(*shape[:2], height, shape[3])
+        same(compiled(x), model(x))

@@ -93,6 +93,13 @@ class Polynomials:
         """Whether a polynomial never decreases as lengths grow."""
         return bool((self.coefficients[number][1:] >= 0).all())
 
+    def may_be_negative(self, number: int) -> bool:
+        """Whether a polynomial that does not depend on a capacity may be less than 0 for lengths of 1 or more."""
+        row = self.coefficients[number]
+        if any(c and CAPACITY in m for c, m in zip(row, self._monomials, strict=True)):
+            return False
+        return not self.grows(number) or int(row.sum()) < 0
+
 
 class View:
     """An array of a plan's own. memory: the number of its buffer, or constant memory; kind: its dtype; numbers: the
@@ -156,6 +163,7 @@ class OpenPlan:
         self.backend = eager
         symbols = [*opened, CAPACITY] if states else opened
         self._atoms: list[tuple[int, int]] = []
+        self._parts: list[int] = []
         for attempt in (0, 2):
             self.scope, sizes = _of_any_step(axes).scope(opened, numbers, attempt)
             traced = self._traced(function, arguments, axes.shapes(sizes, shapes), symbols)
@@ -171,6 +179,8 @@ class OpenPlan:
         self.dtypes = [v.dtype for v in traced.roots]
         self._numbers = Polynomials(symbols, self.points.numbers)
         self._write(traced)
+        if self._parts and self.lengths(arguments) is None:
+            raise ValueNeeded("the number of NumPy calls depends on the lengths")
         self._lock = Lock()
         self._free: list[_Bound] = []
 
@@ -218,6 +228,9 @@ class OpenPlan:
         self._buffers = first.buffers
         self._rooms = [index[0][id(r)] for r in first.rooms]
         self._views = list(find.views.values())
+        # The last of several parts of a step would have fewer than 0 lines where an axis ends before it.
+        lines = {number for v in self._views for number in v.numbers[1 : v.rank + 1]}
+        self._parts = [n for n in lines if self._numbers.may_be_negative(n)]
         # What changes with the lengths or the rooms, rather than only where buffers get other memory.
         rooms = set(self._rooms)
         self._moving = [
@@ -253,9 +266,11 @@ class OpenPlan:
         atoms = atom_values(self.scope.atoms, found)
         if broken(self.scope.guards, atoms):
             return None
-        if self._atoms:
+        if self._atoms or self._parts:
             expected = self._numbers.evaluate({CAPACITY: 0, **found})
             if any(atoms[i] != expected[number] for i, number in self._atoms):
+                return None
+            if any(expected[number] < 0 for number in self._parts):
                 return None
         return found
 
