@@ -106,7 +106,7 @@ def contract(first: list[str], backends: list[str], say: Any) -> int:
         return 1
     properties = importlib.import_module("contract.properties")
     properties.ONLY, properties.SHARE = None, importlib.import_module("contract.ways").SHARE  # type: ignore[attr-defined]
-    arguments = ["tests/contract", "-x", "-q", "-n0", "-p", "no:cacheprovider", "-p", "no:faulthandler"]
+    arguments = ["tests/contract", "-x", "-q", "-n0", "-p", "no:cacheprovider", "-p", "no:faulthandler", "--timeout=0"]
     return int(pytest.main(arguments, plugins=[Answer(say)]))
 
 
