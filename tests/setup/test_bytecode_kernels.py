@@ -9,7 +9,7 @@ from tools.paths import ROOT
 
 
 def test_the_kernels_of_the_tree_are_the_generated_ones() -> None:
-    assert len(list((ROOT / "micro").glob("*" + bytecode_kernels.VIPER))) == 2
+    assert any((ROOT / "micro").glob("*" + bytecode_kernels.VIPER))
     assert bytecode_kernels.drifted(fix=False) == []
 
 
