@@ -16,7 +16,7 @@ from ...lower import index as ix
 from ..assembler import i32, i32x4, memory, op
 from .contraction import Contraction, _rows_of_tiles, problem
 from .emitter import size
-from .integers import MOST_ROWS
+from .integers import MOST_ROWS, packed_products
 from .levels import bounds
 from .nest import begin, finish
 
@@ -307,6 +307,9 @@ class _Bytes(Contraction):
 
     # -- tiles ----------------------------------------------------------------------------------------------------
 
+    def _add_product(self, total, left, right):
+        self.f.set(total, op("v128.dot_bytes", self.f.get(total), right, left))
+
     def _tile(self, first_row):
         """Sum and store a tile."""
         e, f, vectors = self.e, self.f, self.vectors
@@ -328,23 +331,8 @@ class _Bytes(Contraction):
                 for s, column in zip(line, columns):
                     f.set(s, op("i32x4.sub", f.get(s), op("i32x4.mul", zero, column)))
             e.close()
-        a, b = f.local("i32"), f.local("i32")
-        f.set(a, op("i32.add", self.left_at, op("i32.mul", first_row, i32(self.depth))))
-        f.set(b, self.packed)
-        unroll = 4 if self.fours % 4 == 0 else 2 if self.fours % 2 == 0 else 1
-        e.loop("depth", self.fours, unroll)
-        right = [f.local("v128") for _ in range(vectors)]
-        left = f.local("v128")
-        for u in range(unroll):
-            for v in range(vectors):
-                f.set(right[v], memory("v128.load", f.get(b), offset=4 * self.lanes * (u * vectors + v)))
-            for r in range(self.rows):
-                f.set(left, memory("v128.load32_splat", f.get(a), offset=4 * u + r * self.depth))
-                for v in range(vectors):
-                    f.set(sums[r][v], op("v128.dot_bytes", f.get(sums[r][v]), f.get(right[v]), f.get(left)))
-        f.set(a, op("i32.add", f.get(a), i32(4 * unroll)))
-        f.set(b, op("i32.add", f.get(b), i32(self.four_bytes * unroll)))
-        e.close()
+        left = op("i32.add", self.left_at, op("i32.mul", first_row, i32(self.depth)))
+        packed_products(self, sums, left, self.depth, self.fours, self.four_bytes, self._add_product)
         self._store_tile(first_row, sums)
 
 

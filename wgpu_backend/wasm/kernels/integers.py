@@ -36,6 +36,29 @@ def integer_contraction(item, stored, name, options):
     return writer.kernel(name)
 
 
+def packed_products(tile, sums, left_at, line, count, step, add):
+    """Add the products of a tile of packed operands: `count` words of 32 bits in each row of the left one, `line` bytes
+    apart from `left_at` on, by panels of the right one, `step` bytes a word. add: (sum, left, right), vectors."""
+    e, f, vectors = tile.e, tile.f, tile.vectors
+    a, b = f.local("i32"), f.local("i32")
+    f.set(a, left_at)
+    f.set(b, tile.packed)
+    unroll = 4 if count % 4 == 0 else 2 if count % 2 == 0 else 1
+    e.loop("depth", count, unroll)
+    right = [f.local("v128") for _ in range(vectors)]
+    left = f.local("v128")
+    for u in range(unroll):
+        for v in range(vectors):
+            f.set(right[v], memory("v128.load", f.get(b), offset=4 * tile.lanes * (u * vectors + v)))
+        for r in range(tile.rows):
+            f.set(left, memory("v128.load32_splat", f.get(a), offset=4 * u + r * line))
+            for v in range(vectors):
+                add(sums[r][v], f.get(left), f.get(right[v]))
+    f.set(a, op("i32.add", f.get(a), i32(4 * unroll)))
+    f.set(b, op("i32.add", f.get(b), i32(step * unroll)))
+    e.close()
+
+
 class _Integers(Contraction):
     type = "i32"
 
@@ -264,27 +287,10 @@ class _Integers(Contraction):
         if self.direct:
             self._row(first_row)
             return
-        e, f = self.e, self.f
-        vectors = self.vectors
         sums = self._zeros()
-        a, b = f.local("i32"), f.local("i32")
-        line = 4 * self.pairs
-        f.set(a, op("i32.add", self.packed_left, op("i32.mul", first_row, i32(line))))
-        f.set(b, self.packed)
-        unroll = 4 if self.pairs % 4 == 0 else 2 if self.pairs % 2 == 0 else 1
-        e.loop("depth", self.pairs, unroll)
-        right = [f.local("v128") for _ in range(vectors)]
-        left = f.local("v128")
-        for u in range(unroll):
-            for v in range(vectors):
-                f.set(right[v], memory("v128.load", f.get(b), offset=4 * self.lanes * (u * vectors + v)))
-            for r in range(self.rows):
-                f.set(left, memory("v128.load32_splat", f.get(a), offset=4 * u + r * line))
-                for v in range(vectors):
-                    self._add_product(sums[r][v], f.get(left), f.get(right[v]))
-        f.set(a, op("i32.add", f.get(a), i32(4 * unroll)))
-        f.set(b, op("i32.add", f.get(b), i32(4 * self.lanes * vectors * unroll)))
-        e.close()
+        line, step = 4 * self.pairs, 4 * self.lanes * self.vectors
+        left = op("i32.add", self.packed_left, op("i32.mul", first_row, i32(line)))
+        packed_products(self, sums, left, line, self.pairs, step, self._add_product)
         self._store_tile(first_row, sums)
 
     def _row(self, first_row):
