@@ -26,6 +26,7 @@ NEEDS: tuple[str, ...] = ()
 CHANNELS = 4
 MOST_OFF = 0.1  # of the largest result: zeros are off by 1
 ZERO = np.array(128, np.uint8)
+LEVEL = 0.04  # from one result of a quantized convolution to the next
 
 
 class Drawn(NamedTuple):
@@ -76,7 +77,7 @@ def _conv(g: _Graph, x: str, taps: int, groups: int = 1, size: float = 0.3) -> s
 
 def _qlinear(g: _Graph, x: str, groups: int) -> str:
     """QLinearConv between QuantizeLinear and DequantizeLinear."""
-    zero, scale = g.constant(ZERO), g.constant(np.float32(0.04))
+    zero, scale = g.constant(ZERO), g.constant(np.float32(LEVEL))
     quantized = g.add("QuantizeLinear", x, scale, zero)
     draw = np.random.default_rng(g.choose.randrange(1 << 30))
     weight = g.constant(draw.integers(-90, 90, (CHANNELS, CHANNELS // groups, 3, 3)).astype(np.int8))
@@ -84,7 +85,7 @@ def _qlinear(g: _Graph, x: str, groups: int) -> str:
     per_channel = np.shape(numpy_helper.to_array(g.constants[-1]))
     wz = g.constant(np.zeros(per_channel, np.int8))
     bias = [g.constant(draw.integers(-500, 500, CHANNELS).astype(np.int32))] * (g.choose.random() < 0.5)
-    found = g.add("QLinearConv", quantized, g.scale(0.04), zero, weight, ws, wz, g.scale(0.04), zero, *bias,
+    found = g.add("QLinearConv", quantized, g.scale(LEVEL), zero, weight, ws, wz, g.scale(LEVEL), zero, *bias,
                   group=groups, pads=[1] * 4)  # fmt: skip
     return g.add("DequantizeLinear", found, scale, zero)
 
@@ -181,7 +182,10 @@ def difference(drawn: Drawn) -> str:
         return f"shape {found.shape}, onnxruntime {wanted.shape}"
     most = float(np.abs(wanted).max())
     off = float(np.abs(found - wanted).max())
-    right = np.isfinite(found).all() and off <= limit * (1e-3 + most)
+    allowed = limit * (1e-3 + most)
+    if limit > MOST_OFF and most < 3 * LEVEL:
+        allowed = LEVEL * 1.001  # a result of one or two levels, each of which may be rounded to the next
+    right = np.isfinite(found).all() and off <= allowed
     return "" if right else f"off by {off} where the largest is {most}"
 
 
