@@ -39,7 +39,7 @@ class Emulated:
     nbytes = 0
     folder: Path
 
-    def __init__(self, each: list[tuple[Any, list[int]]], count: int, quick: bool = False) -> None:
+    def __init__(self, each: list[tuple[Any, list[int]]], *_: Any) -> None:
         binding = processor.llvm()
         binding.initialize_all_targets()
         binding.initialize_all_asmprinters()
