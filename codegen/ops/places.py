@@ -298,6 +298,7 @@ PLACES: dict[str, dict[str, str]] = {
         "Linear": "internal",
         "MaskedMean": "internal",
         "PartOfShape": "internal",
+        "QuantizedLinear": "internal",
         "RecurrentLayer": "recurrent_layers",
         "Roll": "internal",
         "Sizes": "internal",

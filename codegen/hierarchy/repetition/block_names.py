@@ -10,7 +10,8 @@ from ...records import dataclass
 from .patterns import LONGEST_GATE, MEANS, embeds, excites
 
 CONVOLUTIONS = ("Conv", "FusedConv", "ConvTranspose", "ConvInteger", "QLinearConv")
-_PRODUCTS = ("Linear", "MatMul", "Gemm", "FusedMatMul", "MatMulNBits", "MatMulInteger", "QLinearMatMul")
+_PRODUCTS = ("Linear", "MatMul", "Gemm", "FusedMatMul", "MatMulNBits", "MatMulInteger", "QLinearMatMul",
+             "QuantizedLinear")  # fmt: skip
 _ATTENTIONS = ("Attention", "MultiHeadAttention", "GroupQueryAttention", "DecoderMaskedMultiHeadAttention")
 _NORMS = ("BatchNormalization", "InstanceNormalization", "GroupNormalization")
 POOLS = ("MaxPool", "AveragePool", "LpPool")

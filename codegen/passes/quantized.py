@@ -1,0 +1,195 @@
+"""Dense layers with weights of few bits: MatMulNBits, and products of floats with a dequantized constant matrix, as
+layers that hold the packed weight. Where the input is dequantized, too, integer kernels take both, and the nodes stay.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Hashable
+from typing import Any, NamedTuple
+
+from emberlet import dtypes
+from emberlet.dtypes import DType
+from emberlet.functional.quantized.packed_weights import unpack_bits
+from emberlet.functional.quantized.weights import pack_levels
+from emberlet.store.integer_blocks import IntegerBlocks
+from emberlet.store.quantizing import is_large
+from emberlet.tensor import Tensor
+
+from ..ir.argument import ABSENT, Argument
+from ..ir.graph import Graph, Node
+from ..ir.value import Stored, Value
+from ..ops.arithmetic import Add
+from ..ops.base import reshaped
+from ..ops.internal import QuantizedLinear, QuantizedLinearConfig
+from ..ops.linear_algebra import Gemm, MatMul
+from ..ops.microsoft_products import MatMulNBits
+from ..ops.movement import Transpose
+from ..ops.quantization import DequantizeLinear
+from .rewriting import Change, Rewrite, Walk, instead, rewrite, value_of
+
+SAID = "made {} dense layers with packed weights"
+ENDING = re.compile(r"(_quantized|_[Qq]\d(G\d+)?|_DequantizeLinear_Output|_dequantized)$")
+
+
+def run(graph: Graph) -> Rewrite:
+    return rewrite(graph, step)
+
+
+def step(node: Node[Any], walk: Walk) -> Change | None:
+    if isinstance(node, Add):
+        return biased(node, walk)
+    if not isinstance(node, MatMulNBits | MatMul | Gemm) or node.dtype(0) is not dtypes.float32:
+        return None
+    made = packed(node) if isinstance(node, MatMulNBits) else dequantized(node, walk)
+    return None if made is None else instead(node, SAID, made)
+
+
+def biased(node: Add, walk: Walk) -> Change | None:
+    """The layer with its bias."""
+    for i in (0, 1):
+        layer = walk.made_by(node.inputs[i], QuantizedLinear)
+        bias = node.value(1 - i)
+        if layer is None or layer.has(4) or bias is None or not walk.alone(node.inputs[i]):
+            continue
+        rank, width = layer.tensor(0).rank, layer.config.columns
+        if rank is None or len(bias.shape) > rank or bias.shape[-1:] != (width,) or bias.size != width:
+            continue
+        given = value_of(node.inputs[1 - i].name, reshaped(bias, (width,)))
+        inputs = (*layer.inputs[:4], given)
+        made = QuantizedLinear(node.name, inputs, node.outputs, layer.config)
+        return instead(node, "joined {} products with their bias", made)
+    return None
+
+
+class Weight(NamedTuple):
+    """values uint8 (columns, blocks, bytes), scale and zero float32 (columns * blocks,), zero None if it is that of
+    symmetric weights; block: None if a column is one."""
+
+    values: Value
+    scale: Value
+    zero: Value | None
+    bits: int
+    block: int | None
+
+
+def layer(node: Node[Any], x: Argument, rows: int, columns: int, w: Weight, bias: Argument) -> QuantizedLinear:
+    parts = [value_of(f"{node.name}::{k}", v) if v else ABSENT for k, v in zip(("w", "s", "z"), w[:3], strict=True)]
+    config = QuantizedLinearConfig(rows, columns, w.bits, w.block)
+    return QuantizedLinear(node.name, (x, *parts, bias), node.outputs, config)
+
+
+def made(key: Hashable, name: Hashable, dtype: DType, shape: tuple[int, ...], read: Callable[[], Tensor]) -> Value:
+    """A part of a packed weight, computed when it is read. name: its origin, after which the layer is named if it is
+    an initializer's."""
+
+    def load() -> bytes:
+        x = read().astype(dtype)
+        return bytes(x.backend.to_bytes(x))
+
+    return Value(dtype, shape, Stored(load, key), ENDING.sub("", name) if isinstance(name, str) else name)
+
+
+def packed(node: MatMulNBits) -> QuantizedLinear | None:
+    """MatMulNBits whose weight is constant and whose blocks are in order."""
+    c = node.config
+    weight, scale, zero = node.value(1), node.value(2), node.value(3)
+    if weight is None or scale is None or node.has(4) or not is_large((c.rows, c.columns), 1):
+        return None
+    if (node.has(3) and zero is None) or (node.has(5) and node.value(5) is None):
+        return None
+    blocks = -(-c.rows // c.block_size)
+    each = 8 // c.bits
+    size = min(c.block_size, -(-c.rows // each) * each)
+    held = (c.columns, blocks, c.block_size // each)
+    if scale.dtype is not dtypes.float32 or weight.size != held[0] * held[1] * held[2] or size * blocks < c.rows:
+        return None
+    short = size // each  # bytes of a block that is longer than its column
+    key = ("values", weight.content(), held, short)
+    values = made(
+        key, weight.origin, dtypes.uint8, (*held[:2], short), lambda: weight.tensor().reshape(held)[..., :short]
+    )
+    points = None
+    if zero is not None:
+        if zero.dtype not in (dtypes.uint8, dtypes.float32):
+            return None
+
+        def read() -> Tensor:
+            found = zero.tensor().reshape((c.columns, -1))
+            if zero.dtype is dtypes.uint8:
+                found = unpack_bits(found, c.bits)[:, :blocks]
+            return found.reshape((-1,)).astype(dtypes.float32)
+
+        which: Hashable = ("zero_point", zero.content(), held)
+        points = None if _middle(read(), c.bits) else made(which, which, dtypes.float32, (scale.size,), read)
+    w = Weight(values, reshaped(scale, (scale.size,)), points, c.bits, None if blocks == 1 else size)
+    return layer(node, node.inputs[0], c.rows, c.columns, w, node.inputs[5] if node.has(5) else ABSENT)
+
+
+def _middle(points: Tensor, bits: int) -> bool:
+    """Whether zero points are those of symmetric weights."""
+    return not bool((points != float(1 << (bits - 1))).any())
+
+
+def dequantized(node: MatMul | Gemm, walk: Walk) -> QuantizedLinear | None:
+    """A product of floats with a constant that is dequantized just before."""
+    if walk.made_by(node.inputs[0], DequantizeLinear) is not None:
+        return None
+    bias = ABSENT
+    turned = False
+    if isinstance(node, Gemm):
+        c = node.config
+        given = node.value(2)
+        if c.trans_a or c.alpha != 1.0 or (node.has(2) and (given is None or c.beta != 1.0)):
+            return None
+        turned = c.trans_b
+    source = node.inputs[1]
+    before = walk.made_by(source, Transpose)
+    if before is not None and walk.alone(source) and before.tensor(0).rank == 2 and before.perm() == (1, 0):
+        turned, source = not turned, before.inputs[0]
+    dq = walk.made_by(source, DequantizeLinear)
+    if dq is None or not walk.alone(source):
+        return None
+    axis = 0 if turned else 1
+    weight = unpacked(dq, axis)
+    if weight is None:
+        return None
+    value = dq.value(0)
+    assert value is not None
+    columns, rows = value.shape[axis], value.shape[1 - axis]
+    if isinstance(node, Gemm) and node.has(2):
+        given = node.value(2)
+        assert given is not None
+        if given.shape not in ((columns,), (1, columns)):
+            return None
+        bias = value_of(node.inputs[2].name, reshaped(given, (columns,)))
+    return layer(node, node.inputs[0], rows, columns, weight, bias)
+
+
+def unpacked(node: DequantizeLinear, axis: int) -> Weight | None:
+    """The packed form of a constant matrix that is dequantized. axis: that of its columns, which are the channels."""
+    value, scale, zero = node.value(0), node.value(1), node.value(2)
+    if value is None or scale is None or (node.has(2) and zero is None) or len(value.shape) != 2:
+        return None
+    if scale.dtype is not dtypes.float32 or node.config.dtype not in (None, dtypes.float32):
+        return None
+    form = IntegerBlocks.of(value.shape, value.dtype, scale.shape, node.config.axis, node.config.block_size, axis)
+    if form is None or not is_large(value.shape, axis):
+        return None
+
+    def levels() -> Tensor:
+        return pack_levels(form.levels(value.tensor()), form.bits)
+
+    def points() -> Tensor:
+        return form.points(None if zero is None else zero.tensor(), scale.tensor()).reshape((-1,))
+
+    what = value.content(), scale.content(), None if zero is None else zero.content(), form
+    keys = [(part, *what) for part in ("values", "scale", "zero_point")]
+    count = (form.channels * form.blocks,)
+    shape = (form.channels, form.blocks, form.size * form.bits // 8)
+    return Weight(
+        made(keys[0], value.origin, dtypes.uint8, shape, levels),
+        made(keys[1], keys[1], dtypes.float32, count, lambda: form.scales(scale.tensor()).reshape((-1,))),
+        None if _middle(points(), form.bits) else made(keys[2], keys[2], dtypes.float32, count, points),
+        form.bits, None if form.blocks == 1 else form.size,
+    )  # fmt: skip

@@ -1,0 +1,136 @@
+"""MatMulNBits and constants that are dequantized before a product of floats become layers with packed weights: the
+results are onnxruntime's, and the burnpack holds the integers in as many bits."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import emberlet
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from emberlet import codegen, store
+from onnx import TensorProto, helper, numpy_helper
+from support.rows import every
+
+RNG = np.random.default_rng(11)
+ROWS, COLUMNS = 64, 6
+Initializers = list[Any]
+
+
+def model(nodes: list[Any], held: Initializers, opset: int = 21) -> Any:
+    value = helper.make_tensor_value_info
+    x, y = value("x", TensorProto.FLOAT, ["n", ROWS]), value("y", TensorProto.FLOAT, ["n", COLUMNS])
+    opsets = [helper.make_opsetid("", opset), helper.make_opsetid("com.microsoft", 1)]
+    return helper.make_model(helper.make_graph(nodes, "g", [x], [y], held), opset_imports=opsets, ir_version=10)
+
+
+def array(name: str, x: Any) -> Any:
+    return numpy_helper.from_array(np.ascontiguousarray(x), name)
+
+
+def narrow(name: str, x: Any, kind: int) -> Any:
+    return helper.make_tensor(name, kind, x.shape, x.reshape(-1).tolist())
+
+
+def nbits(bits: int, block: int, zero: str, bias: bool) -> Any:
+    blocks = -(-ROWS // block)
+    held = [
+        array("fc.weight_Q4", RNG.integers(0, 256, (COLUMNS, blocks, block * bits // 8), np.uint8)),
+        array("s", RNG.random((COLUMNS * blocks,), np.float32) * 0.1),
+    ]
+    inputs = ["x", "fc.weight_Q4", "s", "", "", ""]
+    if zero == "packed":
+        held.append(array("z", RNG.integers(0, 256, (COLUMNS, -(-blocks * bits // 8)), np.uint8)))
+    elif zero == "float":
+        held.append(array("z", RNG.random((COLUMNS * blocks,), np.float32) * 9))
+    if zero:
+        inputs[3] = "z"
+    if bias:
+        held.append(array("b", RNG.normal(size=COLUMNS).astype(np.float32)))
+        inputs[5] = "b"
+    while not inputs[-1]:
+        inputs.pop()
+    node = helper.make_node(
+        "MatMulNBits", inputs, ["y"], domain="com.microsoft", K=ROWS, N=COLUMNS, bits=bits, block_size=block
+    )
+    return model([node], held)
+
+
+def dequantized(kind: str, level: int | str, zero: bool, product: str) -> Any:
+    """level: "tensor", "channel" or a number of weights along the rows."""
+    signed, bits = not kind.startswith("UINT"), int(kind.lstrip("UINT"))
+    low, high = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if signed else (0, (1 << bits) - 1)
+    turned = product in ("Gemm turned", "Transpose")
+    rows_axis = 1 if turned else 0
+    shape = (COLUMNS, ROWS) if turned else (ROWS, COLUMNS)
+    grid: tuple[int, ...] = () if level == "tensor" else (COLUMNS,)
+    if isinstance(level, int):
+        grid = tuple(-(-ROWS // level) if i == rows_axis else COLUMNS for i in (0, 1))
+    held = [narrow("fc.weight_quantized", RNG.integers(low, high + 1, shape), TensorProto.DataType.Value(kind)),
+            array("s", np.asarray(RNG.random(grid) * 0.1 + 0.01, np.float32))]  # fmt: skip
+    names = ["fc.weight_quantized", "s"]
+    if zero:
+        held.append(narrow("z", np.asarray(RNG.integers(low, high + 1, grid)), TensorProto.DataType.Value(kind)))
+        names.append("z")
+    more = {"block_size": level, "axis": rows_axis} if isinstance(level, int) else {"axis": 1 - rows_axis}
+    nodes = [helper.make_node("DequantizeLinear", names, ["w"], **more)]
+    if product == "Transpose":
+        nodes.append(helper.make_node("Transpose", ["w"], ["wt"], perm=[1, 0]))
+        nodes.append(helper.make_node("MatMul", ["x", "wt"], ["y"]))
+    elif product == "MatMul":
+        nodes.append(helper.make_node("MatMul", ["x", "w"], ["y"]))
+    else:
+        held.append(array("b", RNG.normal(size=COLUMNS).astype(np.float32)))
+        nodes.append(helper.make_node("Gemm", ["x", "w", "b"], ["y"], transB=int(turned)))
+    return model(nodes, held)
+
+
+def check(made: Any, bits: int, tmp_path: Path) -> None:
+    path = tmp_path / "m.onnx"
+    onnx.save(made, path)
+    x = RNG.standard_normal((3, ROWS)).astype(np.float32)
+    options = onnxruntime.SessionOptions()  # optimized, it rounds x to 8 bits
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    (want,) = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"]).run(None, {"x": x})
+    codegen.generate(path, tmp_path, name="m", force=True)
+    text = (tmp_path / "m.py").read_text("utf-8")
+    assert "self.fc=nn.QuantizedLinear(64,6" in "".join(text.split())
+    assert text.count("self.fc(x)") == 1
+    held = store.open(tmp_path / "m.bpk")
+    assert held["fc.weight.values"].nbytes == ROWS * COLUMNS * bits // 8
+    loaded = codegen.load(path, "numpy")
+    for run in (loaded, loaded.compile(backend="numpy")):
+        got = np.asarray(run(emberlet.asarray(x, backend="numpy")))
+        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-3 * max(1.0, np.abs(want).max()))
+
+
+NBITS = [(bits, block, zero, bias) for bits in (4, 8) for block in (16, 32, 128) for zero in ("", "packed", "float")
+         for bias in (False, True) if not (bits == 8 and zero == "float")]  # fmt: skip
+KINDS = [(kind, level, zero, product) for kind in ("INT8", "UINT8", "INT4", "UINT4")
+         for level in ("tensor", "channel", 16, 32) for zero in (False, True)
+         for product in ("MatMul", "Gemm", "Gemm turned", "Transpose")]  # fmt: skip
+
+
+@every("case", NBITS)
+def test_a_product_with_packed_weights_is_a_layer(case: Any, tmp_path: Path) -> None:
+    check(nbits(*case), case[0], tmp_path)
+
+
+@every("case", KINDS)
+def test_a_product_with_a_dequantized_constant_is_a_layer(case: Any, tmp_path: Path) -> None:
+    check(dequantized(*case), int(case[0].lstrip("UINT")), tmp_path)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_scales_along_the_rows_and_computed_ones_stay_operators(axis: int, tmp_path: Path) -> None:
+    made = dequantized("INT8", "tensor", False, "MatMul")
+    made.graph.initializer[1].CopyFrom(array("s", RNG.random(ROWS if axis == 0 else COLUMNS).astype(np.float32)))
+    made.graph.node[0].attribute[0].i = axis
+    onnx.save(made, tmp_path / "m.onnx")
+    codegen.generate(tmp_path / "m.onnx", tmp_path, name="m")
+    text = (tmp_path / "m.py").read_text("utf-8")
+    assert ("dequantize_linear" in text) is (axis == 0)
+    assert ("QuantizedLinear" in text) is (axis == 1)
