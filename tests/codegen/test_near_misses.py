@@ -1,12 +1,15 @@
 """A graph that differs in one place from a pass's pattern still gives the results of no passes at all.
 
-Each pattern is changed in one place at a time in every way of `support.near_misses`: whichever condition of a pass the
-change violates, the result must stay. Changes that make a model invalid are skipped.
+Each pattern is changed in one place at a time in the ways of `support.near_misses`, of which a run takes a third,
+another one each time: whichever condition of a pass the change violates, the result must stay. Changes that make a
+model invalid are skipped.
 """
 
 from __future__ import annotations
 
+import random
 import warnings
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -24,6 +27,7 @@ from support.pass_patterns import floats
 from support.rows import every
 
 PATTERNS = {**FIRST_PATTERNS, **MORE_PATTERNS}
+SHARE = 3
 
 
 def left(model: onnx.ModelProto) -> list[str]:
@@ -70,7 +74,7 @@ def test_near_misses_of_a_pattern_compute_the_same_as_before(name: str, kind: st
     pattern = PATTERNS[name]
     model, arrays = pattern.model(), pattern.arrays()
     changes: Any = near_misses.KINDS[kind](model)
-    for label, made in changes:
+    for label, made in islice(changes, random.randrange(SHARE), None, SHARE):
         same(label, made, added(made, arrays, model))
 
 
@@ -86,5 +90,6 @@ def test_permutations_of_an_input_of_unknown_rank_are_joined() -> None:
 def test_two_changes_of_a_pattern_compute_the_same_as_before(name: str) -> None:
     pattern = PATTERNS[name]
     model, arrays = pattern.model(), pattern.arrays()
-    for label, made in near_misses.drawn_pairs(model, 12, sum(map(ord, name))):
+    pairs = near_misses.drawn_pairs(model, 12, sum(map(ord, name)))
+    for label, made in islice(pairs, random.randrange(SHARE), None, SHARE):
         same(label, made, added(made, arrays, model))

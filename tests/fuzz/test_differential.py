@@ -16,9 +16,9 @@ from fuzz.differential.straight import Input, Line, Program
 
 from tools.components import require
 
-SECONDS = {"gradients": 30.0}  # of a kind, 10 of the others
+SECONDS = {"gradients": 12.0}  # of a kind, 6 of the others
 # Cases of a kind: few, since one in some thousands of random models or estimators still differs.
-MOST = {"models": 60, "estimators": 60}
+MOST = {"models": 40, "estimators": 40}
 
 
 @pytest.mark.parametrize("name", engine.names())
@@ -28,7 +28,7 @@ def test_a_short_run_finds_no_difference(name: str) -> None:
         require(component)
     seed = secrets.randbelow(1 << 32)
     print(f"python3 dev.py fuzz {name} --seed {seed}")
-    ran = engine.run(kind, seed, seconds=SECONDS.get(name, 10.0), count=MOST.get(name, 1 << 40))
+    ran = engine.run(kind, seed, seconds=SECONDS.get(name, 6.0), count=MOST.get(name, 1 << 40))
     assert ran.cases
     assert not ran.found
 

@@ -37,7 +37,7 @@ def test_a_short_run_finds_nothing(name, tmp_path):
     # The peak of memory that the fuzzer sees is inherited from the test runner: single allocations are limited instead.
     limits = ("-rss_limit_mb=0",) if name not in RUNS else ("-rss_limit_mb=0", "-malloc_limit_mb=512")
     ended = subprocess.run(
-        [sys.executable, harness, f"-runs={RUNS.get(name, 1_000)}", "-max_total_time=4", f"-seed={SEED}", *limits],
+        [sys.executable, harness, f"-runs={RUNS.get(name, 1_000)}", "-max_total_time=2", f"-seed={SEED}", *limits],
         cwd=tmp_path,
         capture_output=True,
         text=True,

@@ -6,7 +6,7 @@ import inspect
 import random
 import re
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -247,8 +247,10 @@ def takes(kind: type[Assembler], method: str, number: int, base: int = 2) -> boo
 def test_an_instruction_takes_what_its_field_can_hold(kind: type[Assembler]) -> None:
     for of_parameter in LIMITS[kind].values():
         for method, limits in of_parameter.items():
-            taken = [n for n in range(limits[0] - 9, limits[-1] + 10) if takes(kind, method, n)]
-            assert taken == list(limits), method
+            tried: Sequence[int] = range(limits[0] - 9, limits[-1] + 10)
+            if len(tried) > 10_000:  # both ends, and some between
+                tried = [*tried[:20], *random.sample(tried[20:-20], 2000), *tried[-20:]]
+            assert [n for n in tried if takes(kind, method, n) is not (n in limits)] == [], method
 
 
 @pytest.mark.parametrize("method", ["ldr", "str_"])

@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 import pytest
@@ -151,7 +152,8 @@ def test_only_bugs_of_the_kinds_asked_for_are_seeded(project: Path, capsys: pyte
 
 
 def test_every_kind_of_bug_can_be_asked_for() -> None:
-    assert {bug.kind for bug in runner.candidates(ROOT, list(package_folders().values()), [])} == set(KINDS)
+    found = runner.candidates(ROOT, list(package_folders().values()), ["core/store", "codegen/passes"])
+    assert {bug.kind for bug in found} == set(KINDS)
 
 
 CHECK = """import subprocess, sys
@@ -399,10 +401,7 @@ def within(x):
 """
 
 
-@pytest.mark.parametrize(
-    ("line", "tests"), [(2, ["clamped", "within"]), (6, ["call"]), (8, ["call"]), (13, ["clamped"]), (18, ["within"])]
-)
-def test_tests_that_use_what_runs_on_import_execute_its_line(project: Path, line: int, tests: list[str]) -> None:
+def test_tests_that_use_what_runs_on_import_execute_its_line(project: Path) -> None:
     """A default belongs to its function, and a constant to the functions that use it."""
     (project / "package" / "functions.py").write_text(OF_FUNCTIONS, encoding="utf-8")
     (project / "tests" / "test_functions.py").write_text(
@@ -419,18 +418,23 @@ def test_tests_that_use_what_runs_on_import_execute_its_line(project: Path, line
         learned.learn(room, copy.folder)
     finally:
         room.close()
-    found = [c.test.partition("::test_")[2] for c in learned.covering("package/functions.py", line) if c.on_line]
-    assert sorted(found) == tests
+
+    def found(line: int) -> list[str]:
+        covering = learned.covering("package/functions.py", line)
+        return sorted(c.test.partition("::test_")[2] for c in covering if c.on_line)
+
+    assert found(2) == ["clamped", "within"]
+    assert found(6) == found(8) == ["call"]
+    assert (found(13), found(18)) == (["clamped"], ["within"])
 
 
-@pytest.mark.parametrize("line", [3, 8, 15])
-def test_bugs_in_tables_closures_and_decorated_functions_are_caught(project: Path, line: int) -> None:
+def test_bugs_in_tables_closures_and_decorated_functions_are_caught(project: Path) -> None:
     file = project / "package" / "imported.py"
     file.write_text(IMPORTED, encoding="utf-8")
     (project / "tests" / "test_imported.py").write_text(OF_IMPORTED, encoding="utf-8")
-    bugs = [bug for bug in bugs_of(file, file.read_bytes()) if bug.line == line and bug.kind == "arithmetic"]
+    bugs = [bug for bug in bugs_of(file, file.read_bytes()) if bug.line in (3, 8, 15) and bug.kind == "arithmetic"]
     verdicts = runner.run(bugs, project, {"scratch": project / "package"}, 1, 60)
-    assert [bool(verdict.caught_by) for verdict in verdicts] == [True]
+    assert [bool(verdict.caught_by) for verdict in verdicts] == [True] * 3
 
 
 def test_a_run_is_a_row_of_the_page_and_a_judged_survivor_says_why(
@@ -442,6 +446,8 @@ def test_a_run_is_a_row_of_the_page_and_a_judged_survivor_says_why(
     monkeypatch.setattr(report, "JUDGED", judged)
     (project / "benches" / "results").mkdir(parents=True)
     arguments = [f"{file}:5", f"{file}:11", "--count=9", "--seed=3", "--write"]
+    tried, run = list[Any](), runner.run
+    monkeypatch.setattr(runner, "run", lambda *given: tried or (tried.extend(run(*given)), tried)[1])
     for _ in range(2):  # a second run with the same seed takes the place of the first
         runner.main(arguments, project, {"scratch": project / "package"})
     assert "makes no difference: package/clamp.py:5" in capsys.readouterr().out

@@ -10,31 +10,41 @@ from xdist.scheduler import LoadFileScheduling
 
 LONG = (
     "tests/contract/test_contract.py",
-    "tests/fuzz/test_differential.py",
+    "tests/browser",
+    "tests/batch/test_on_ray.py",
+    "tests/setup/test_packagers.py",
+    "tests/contract/test_quantized_zoo.py",
+    "tests/codegen/test_repetition.py",
+    "tests/train/test_on_ray.py",
+    "tests/codegen/test_hierarchy.py",
     "tests/soak/test_soak.py",
     "tests/fuzz/test_fuzz_readers.py",
-    "tests/models/test_generated_models.py",
     "tests/core/test_neighboring_calls.py",
+    "tests/codegen/test_near_misses.py",
+    "tests/models/test_generated_models.py",
+    "tests/micro/test_published_models.py",
+    "tests/setup/test_mutation.py",
+    "tests/digits/test_digits_everywhere.py",
+    "tests/fuzz/test_differential.py",
     "tests/micro/test_deploy.py",
-    "tests/setup/test_packagers.py",
-    "tests/batch/test_on_ray.py",
+    "tests/micro/test_kernels.py",
     "tests/batch/test_parts.py",
-    "tests/browser/test_package.py",
-    "tests/browser/test_onnx_files.py",
-    "tests/browser/test_own_page.py",
-    "tests/browser/test_page.py",
-    "tests/browser/test_threads.py",
 )
-"""Files whose few tests take minutes. They come first, or one worker would run the last of them alone."""
+"""What takes a minute or nearly, by `--file-times`. It comes first, or one worker would run the last of it alone."""
+TOGETHER = "tests/browser/"
+"""Its files are one of these: they share a Chromium, and sites that take seconds to build."""
 
 
 class FileScheduling(LoadFileScheduling):
-    """Whole files to each worker: long ones first, then those with the most tests. After a crash, the tests that have
-    not run go to the other workers.
+    """Whole files to each worker, and the folder TOGETHER to one: long ones first, then those with the most tests.
+    After a crash, the tests that have not run go to the other workers.
 
     xdist 3.8 also hands on the files that the dead worker had finished. A worker that gets two of these has nothing to
     report, so it gets nothing more, and the run waits for ever.
     """
+
+    def _split_scope(self, nodeid: str) -> str:
+        return TOGETHER[:-1] if nodeid.startswith(TOGETHER) else super()._split_scope(nodeid)
 
     def _assign_work_unit(self, node: Any) -> None:
         long = next((file for file in LONG if file in self.workqueue), None)
