@@ -69,13 +69,7 @@ def _of_arrow(column: Any) -> Any:
             return column.to_numpy_ndarray()
         return column.to_numpy(zero_copy_only=False)
     if pa.types.is_dictionary(kind):
-        kinds = (pa.string(), pa.binary(), pa.large_string(), pa.large_binary())
-        if kind.value_type not in kinds or not len(column.dictionary):
-            return _of_arrow(column.dictionary_decode())
-        texts = column.dictionary.to_numpy(zero_copy_only=False)
-        found = texts[column.indices.fill_null(0).to_numpy(zero_copy_only=False)]  # a text is kept once
-        found[column.is_null().to_numpy(zero_copy_only=False)] = None
-        return found
+        return _of_dictionary(column)
     if pa.types.is_fixed_size_list(kind) and not column.null_count:
         inner = _of_arrow(column.flatten())
         if not isinstance(inner, np.ndarray):  # of lists of different lengths, or of structs
@@ -93,6 +87,18 @@ def _of_arrow(column: Any) -> Any:
     if pa.types.is_struct(kind):
         return column.to_pylist()
     return column.to_numpy(zero_copy_only=False)
+
+
+def _of_dictionary(column: Any) -> Any:
+    import pyarrow as pa
+
+    kinds = (pa.string(), pa.binary(), pa.large_string(), pa.large_binary())
+    if column.type.value_type not in kinds or not len(column.dictionary):
+        return _of_arrow(column.dictionary_decode())
+    texts = column.dictionary.to_numpy(zero_copy_only=False)
+    found = texts[column.indices.fill_null(0).to_numpy(zero_copy_only=False)]  # a text is kept once
+    found[column.is_null().to_numpy(zero_copy_only=False)] = None
+    return found
 
 
 def like(columns: Columns, batch: Any) -> Any:

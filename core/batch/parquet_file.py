@@ -110,8 +110,8 @@ class Checked:
         return data
 
     def _check(self, chunk: Chunk, t: Thrift, where: str) -> None:
-        values = whole = total = rows = 0
-        window: deque[tuple[int, int]] = deque()  # (values, bytes) of the pages that may be read at once
+        values = whole = 0
+        window = Window(chunk.rows)
         size_of_texts, encodings = chunk.texts or (None, None)
         while values < chunk.values and t.at < len(t.data):
             kind, size, stored, count, encoding, head = _page(t)
@@ -134,24 +134,13 @@ class Checked:
             if encodings is not None and encoding not in encodings:
                 raise FormatError(f"{where} has an encoding that the file's footer does not name; write the file again")
             if encoding in page_lengths.TIMES:
-                if chunk.codec and chunk.codec not in page_lengths.CODECS:
-                    raise FormatError(f"{where} has lengths that cannot be checked in its compression; write the file "
-                                      "again with zstd")  # fmt: skip
-                page = t.data[t.at - stored : t.at]
-                for found in page_lengths.expanded(page, size, chunk, head, kind == _DATA_2):
-                    page_lengths.check(Thrift(found), page_lengths.TIMES[encoding], count)
-            if count or not window:
-                window.append((count, size))
-            else:
-                window[-1] = (window[-1][0], window[-1][1] + size)
-            total, rows = total + size, rows + count
-            while len(window) > 1 and rows - window[0][0] - window[-1][0] >= chunk.rows:
-                first, gone = window.popleft()
-                total, rows = total - gone, rows - first
-            if total > self._most:
+                pages = page_lengths.expanded(t.data[t.at - stored : t.at], size, chunk, head, kind == _DATA_2)
+                _check_lengths(pages, encoding, count, chunk, where)
+            window.add(count, size)
+            if window.bytes > self._most:
                 raise FormatError(
-                    f"{where}: {chunk.rows} of its rows may become {total} bytes; at most {self._most} are read at "
-                    "once: write the file with smaller row groups"
+                    f"{where}: {chunk.rows} of its rows may become {window.bytes} bytes; at most {self._most} are read "
+                    "at once: write the file with smaller row groups"
                 )
 
     def seek(self, at: int, whence: int = 0) -> int:
@@ -162,6 +151,35 @@ class Checked:
 
     def close(self) -> None:
         """The file is closed by who opened it."""
+
+
+class Window:
+    """The pages that may be read at once for some rows. bytes: those that they become."""
+
+    def __init__(self, rows: int) -> None:
+        self._most, self._rows, self.bytes = rows, 0, 0
+        self._pages: deque[tuple[int, int]] = deque()  # (values, bytes)
+
+    def add(self, count: int, size: int) -> None:
+        """Another page; those that come too long before it leave."""
+        if count or not self._pages:
+            self._pages.append((count, size))
+        else:
+            self._pages[-1] = (self._pages[-1][0], self._pages[-1][1] + size)
+        self.bytes, self._rows = self.bytes + size, self._rows + count
+        while len(self._pages) > 1 and self._rows - self._pages[0][0] - self._pages[-1][0] >= self._most:
+            first, gone = self._pages.popleft()
+            self.bytes, self._rows = self.bytes - gone, self._rows - first
+
+
+def _check_lengths(pages: Iterator[bytes], encoding: int, count: int, chunk: Chunk, where: str) -> None:
+    """The lengths of texts in a page, which Arrow believes."""
+    if chunk.codec and chunk.codec not in page_lengths.CODECS:
+        raise FormatError(
+            f"{where} has lengths that cannot be checked in its compression; write the file again with zstd"
+        )
+    for found in pages:
+        page_lengths.check(Thrift(found), page_lengths.TIMES[encoding], count)
 
 
 # -- Thrift -----------------------------------------------------------------------------------------------------------

@@ -100,12 +100,7 @@ def from_module(
                 found[whole] = as_blocks(whole, place.holder)
             continue
         s = _of_param(name, place.param)
-        if layout == "pytorch" and place.transposed_in_pytorch:
-            s = s.transposed()
-        found[name] = s
-        if layout == "pytorch" and place.key == "running_var":
-            counter = name.rpartition("running_var")[0] + "num_batches_tracked"
-            found[counter] = Snapshot(counter, dtypes.int64, (), make=lambda b: b.full((), 0, dtypes.int64))
+        found |= _in_pytorch(name, place, s) if layout == "pytorch" else {name: s}
     if precision is not None:
         found = in_precision(found, precision)
     if layout == "pytorch":
@@ -113,6 +108,15 @@ def from_module(
     told = text_of(module) if layout == "burn" else None
     metadata = {} if told is None else {SOURCES: told}
     return Store(found, format="module", origin=type(module).__name__, metadata=metadata, layout=layout)
+
+
+def _in_pytorch(name: str, place: Any, s: Snapshot) -> dict[str, Snapshot]:
+    """A parameter as PyTorch has it, and what PyTorch has beside it."""
+    found = {name: s.transposed() if place.transposed_in_pytorch else s}
+    if place.key == "running_var":
+        counter = name.rpartition("running_var")[0] + "num_batches_tracked"
+        found[counter] = Snapshot(counter, dtypes.int64, (), make=lambda b: b.full((), 0, dtypes.int64))
+    return found
 
 
 def _of_param(name: str, param: Param) -> Snapshot:

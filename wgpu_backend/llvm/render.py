@@ -228,45 +228,32 @@ class _Writer:
                 out.append((byte, code[at : at + size]))
                 at += size
             else:
-                key = bytes((byte,))
-                if byte in (0xFC, 0xFD):
-                    start = at
-                    _, at = _unsigned(code, at)
-                    key += code[start:at]
-                if key == b"\xfd\x0c":
-                    out.append((byte, struct.unpack("<4I", code[at : at + 16])))
-                    at += 16
-                    continue
-                name, _, align = _NAMES[key]
-                if align is not None:
-                    _, at = _unsigned(code, at)
-                    offset, at = _unsigned(code, at)
-                    lane = 0
-                    if name.endswith("_lane"):
-                        lane, at = code[at], at + 1
-                    out.append((name, offset, lane))
-                elif name == "i8x16.shuffle":
-                    out.append((name, code[at : at + 4 * self.lanes]))
-                    at += 4 * self.lanes
-                elif name.endswith("_lane"):
-                    out.append((name, code[at]))
-                    at += 1
-                else:
-                    out.append((name,))
+                found, at = self._named(code, at - 1)
+                out.append(found)
         return out
 
+    def _named(self, code: bytes, at: int) -> tuple[_Instruction, int]:
+        """The instruction of a name, or a constant vector, that begins there, and where the next one does."""
+        start = at
+        at += 1
+        if code[start] in (0xFC, 0xFD):
+            _, at = _unsigned(code, at)
+        key = code[start:at]
+        if key == b"\xfd\x0c":
+            return (code[start], struct.unpack("<4I", code[at : at + 16])), at + 16
+        name, _, align = _NAMES[bytes(key)]
+        lane = name.endswith("_lane")
+        if align is not None:
+            _, at = _unsigned(code, at)
+            offset, at = _unsigned(code, at)
+            return (name, offset, code[at] if lane else 0), at + lane
+        if name == "i8x16.shuffle":
+            return (name, code[at : at + 4 * self.lanes]), at + 4 * self.lanes
+        return ((name, code[at]), at + 1) if lane else ((name,), at)
+
     def _write(self, what: int | str, *given: Any) -> None:
-        if what == "call":
-            self._call(given[0])
-        elif isinstance(what, str):
-            if len(given) == 2:
-                self._memory(what, *given)
-            elif not given:
-                self._operation(what)
-            elif what == "i8x16.shuffle":
-                self._shuffle(given[0])
-            else:
-                self._lane(what, given[0])
+        if isinstance(what, str):
+            self._write_named(what, *given)
         elif what in (0x20, 0x21, 0x22):
             self._local(what, given[0])
         elif what in (0x0C, 0x0D):
@@ -287,12 +274,26 @@ class _Writer:
         elif what in (0x43, 0x44):
             self.stack.append((_float(given[0]), "float" if what == 0x43 else "double"))
         else:
-            words = given[0]
-            if self.lanes != 4:
-                if len(set(words)) > 1:
-                    raise NotImplementedError("a constant of different numbers in a longer vector")
-                words = words[:1] * self.lanes
-            self.stack.append(("<" + ", ".join([f"i32 {w}" for w in words]) + ">", self.whole))
+            self._constant(given[0])
+
+    def _write_named(self, what: str, *given: Any) -> None:
+        if what == "call":
+            self._call(given[0])
+        elif len(given) == 2:
+            self._memory(what, *given)
+        elif not given:
+            self._operation(what)
+        elif what == "i8x16.shuffle":
+            self._shuffle(given[0])
+        else:
+            self._lane(what, given[0])
+
+    def _constant(self, words: tuple[int, ...]) -> None:
+        if self.lanes != 4:
+            if len(set(words)) > 1:
+                raise NotImplementedError("a constant of different numbers in a longer vector")
+            words = words[:1] * self.lanes
+        self.stack.append(("<" + ", ".join([f"i32 {w}" for w in words]) + ">", self.whole))
 
     def _branch(self, what: int, number: int) -> None:
         target = self.blocks[-1 - number][0]

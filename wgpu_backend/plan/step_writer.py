@@ -81,13 +81,7 @@ def save(
         trace(flat, arguments(opening), backend, None if opening is None else opening.shapes)
         return writer.planned(flat, arguments(opening), backend, opening)
 
-    axes = None
-    if dims:
-        items = batch[0].shape[0] if batch[0].shape else 0
-        shapes = {f"x{i}": x.shape for i, x in enumerate(batch)}
-        opened = {name: {0: (NAME, dims[NAME])} for name, shape in shapes.items() if shape and shape[0] == items}
-        axes = of_model(None, list(shapes), list(shapes.values()), opened)
-    found = planned_for(flat, batch, backend, dims, planned, axes)
+    found = planned_for(flat, batch, backend, dims, planned, _axes(batch, dims[NAME]) if dims else None)
     first = 1 + len(function.draws)
     initial = {}
     for i, (names, x, id) in enumerate(contents.parameters):
@@ -102,9 +96,7 @@ def save(
     names += [initial[i][0] for i in range(first, first + len(kept))]
     results = len(labels)
     carried = [[i, results + k] for k, i in enumerate(function.places())]
-    for i, k in carried:
-        if found[1][k].dtype is not kept[i].dtype or tuple(found[1][k].shape) != tuple(kept[i].shape):
-            raise ModelError(f"{names[first + i]!r} becomes of another dtype or shape in a step")
+    _check_carried(carried, found[1], kept, names[first:])
     entry = {
         "version": VERSION,
         "draws": len(function.draws),
@@ -122,6 +114,22 @@ def save(
     return writer.write(
         path, found, backend, names + list(given), labels, weights, initial, {KEY_STEP: json.dumps(entry)}
     )
+
+
+def _axes(batch: Sequence[Any], limit: Any) -> Any:
+    """The open axes of a batch: the first of each tensor that has as many items as the first one."""
+    items = batch[0].shape[0] if batch[0].shape else 0
+    shapes = {f"x{i}": x.shape for i, x in enumerate(batch)}
+    opened = {name: {0: (NAME, limit)} for name, shape in shapes.items() if shape and shape[0] == items}
+    return of_model(None, list(shapes), list(shapes.values()), opened)
+
+
+def _check_carried(
+    carried: Sequence[Sequence[int]], results: Sequence[Any], kept: Sequence[Any], names: Sequence[str]
+) -> None:
+    for i, k in carried:
+        if results[k].dtype is not kept[i].dtype or tuple(results[k].shape) != tuple(kept[i].shape):
+            raise ModelError(f"{names[i]!r} becomes of another dtype or shape in a step")
 
 
 def _named(out: Any) -> tuple[list[str], list[Any], str]:

@@ -48,22 +48,14 @@ def save(
     backend = WasmBackend(planning=True)
     traced, results, checks, plans = planned_for(model, examples, backend, dims, _planned)
     (plan, externals), (simple, _) = plans.values()
-    given: dict[int, int] = {}
+    given = {node.arg: number for number, node in zip(plan.externals, externals) if node.op == "input"}
     data: dict[int, Any] = {}
     stored: dict[int, Any] = {}  # how, as stored.py takes it
     for number, node in zip(plan.externals, externals):
-        if node.op == "input":
-            given[node.arg] = number
-        else:
-            found = traced.narrow.get(id(node)) if node.word == "f32" else None
-            exact = narrowing.encoded(found, backend.host) if found else None
-            if exact:
-                data[number], stored[number] = [exact[0], exact[2]], exact[1]
-                continue
-            parts = encoded(weights, node.arg) if node.word == "f32" else []
-            data[number] = [part.tobytes() for part in parts] or node.arg
-            if parts and weights:
-                stored[number] = weights
+        if node.op != "input":
+            data[number], how = _constant(node, traced.narrow.get(id(node)), backend, weights)
+            if how:
+                stored[number] = how
     for node in traced.inputs:
         if node.arg not in given:  # no result uses it, but callers still pass it
             given[node.arg] = len(plan.buffers)
@@ -113,6 +105,17 @@ def save(
     with atomic_write(path) as file:
         file.write(whole)
     return plan
+
+
+def _constant(node: Any, narrow: Any, backend: Any, weights: str | None) -> tuple[Any, Any]:
+    """The bytes of a constant, or their parts, and how they are stored, None for as they are."""
+    if node.word != "f32":
+        return node.arg, None
+    exact = narrowing.encoded(narrow, backend.host) if narrow else None
+    if exact:
+        return [exact[0], exact[2]], exact[1]
+    parts = encoded(weights, node.arg)
+    return [part.tobytes() for part in parts] or node.arg, weights if parts else None
 
 
 def _planned(

@@ -56,6 +56,12 @@ def costs(x: Any) -> Costs:
     if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_map(kind):
         offsets = x.offsets.to_numpy()
         return _of_ranges(x.values, offsets[:-1], np.diff(offsets))
+    return _of_bytes(x)
+
+
+def _of_bytes(x: Any) -> Costs:
+    """Of an array without elements that are arrays."""
+    kind = x.type
     if pa.types.is_string_view(kind) or pa.types.is_binary_view(kind):
         views = np.frombuffer(x.buffers()[1] or b"", np.int32).reshape(-1, 4)[x.offset : x.offset + len(x)]
         return np.maximum(views[:, 0], 0) + float(OBJECT + SLOT)

@@ -28,10 +28,7 @@ def guarded(function: Any) -> Any:
     if not isinstance(function, FunctionType) or function.__code__.co_flags & 0x80 or hasattr(function, "is_gate"):
         return function
 
-    adapt = None
-    if function.__module__.startswith("emberlet.functional"):
-        # By name: an import statement would be a circle, since the modules import Tensor.
-        adapt = import_module("emberlet.host.interface.elsewhere.calls").ADAPTERS.get(function.__name__)
+    adapt = _adapter(function)
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -53,21 +50,10 @@ def guarded(function: Any) -> Any:
         except Exception as error:
             if adapt and type(error).__module__ == adapt.__module__:  # it says what to write
                 raise
-            if kwargs and isinstance(error, TypeError):
-                renamed = import_module("emberlet.host.interface.elsewhere.names").renamed(function, kwargs)
-                if renamed is not None:
-                    return call(*args, **renamed)
-            if function.__name__ == "asarray" and isinstance(error, TypeError):
-                made = import_module("emberlet.host.complex_tensors.lists").from_lists(*args, **kwargs)
-                if made is not None:
-                    return made
-            plain = as_python((args, kwargs))
-            if plain[0] is not args or plain[1] is not kwargs:
-                return call(*plain[0], **plain[1])
-            told = import_module("emberlet.host.interface.wrong_arguments").explained(function, args, kwargs, error)
-            if told is None:
+            again = _as_meant(function, call, args, kwargs, error)
+            if again is None:
                 raise
-            raise told from error
+            return again[0]
 
     call.__doc__ = with_example(function.__doc__, function)
     call.__wrapped__ = getattr(function, "__wrapped__", function)
@@ -76,3 +62,33 @@ def guarded(function: Any) -> Any:
     for name in [name for name, value in home.items() if value is function]:  # an operator's may be another's, renamed
         home[name] = call
     return call
+
+
+def _adapter(function: FunctionType) -> Any:
+    """What turns the arguments that PyTorch would be given; None for nearly all functions."""
+    if not function.__module__.startswith("emberlet.functional"):
+        return None
+    # By name: an import statement would be a circle, since the modules import Tensor.
+    return import_module("emberlet.host.interface.elsewhere.calls").ADAPTERS.get(function.__name__)
+
+
+def _as_meant(
+    function: FunctionType, call: Any, args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception
+) -> tuple[Any] | None:
+    """The result, in a tuple, of a call that failed by the names or the types of its arguments; None if these are as
+    they should be. Raises the error that explains another mistake."""
+    if kwargs and isinstance(error, TypeError):
+        renamed = import_module("emberlet.host.interface.elsewhere.names").renamed(function, kwargs)
+        if renamed is not None:
+            return (call(*args, **renamed),)
+    if function.__name__ == "asarray" and isinstance(error, TypeError):
+        made = import_module("emberlet.host.complex_tensors.lists").from_lists(*args, **kwargs)
+        if made is not None:
+            return (made,)
+    plain = as_python((args, kwargs))
+    if plain[0] is not args or plain[1] is not kwargs:
+        return (call(*plain[0], **plain[1]),)
+    told = import_module("emberlet.host.interface.wrong_arguments").explained(function, args, kwargs, error)
+    if told is None:
+        return None
+    raise told from error

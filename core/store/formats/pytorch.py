@@ -246,7 +246,8 @@ def _tar(data: Bytes, where: str, limits: Limits) -> tuple[Any, Spans, bool]:
             raise FormatError(f"{where}: a tar archive without {name!r}, which PyTorch's files had")
     part = {name: data[start : start + length] for name, (start, length) in members.items() if name != "storages"}
     begin, length = members["storages"]
-    storages, tensors, spans = {}, {}, {}
+    storages: dict[str, Storage] = {}
+    tensors, spans = {}, {}
 
     def nothing(found: Any) -> Any:
         raise FormatError(f"{where}: a persistent id in a pickle that cannot have one")
@@ -265,13 +266,7 @@ def _tar(data: Bytes, where: str, limits: Limits) -> tuple[Any, Spans, bool]:
         storages[key] = Storage(dtype, key, size)
         at += 8 + size * dtype.itemsize
     views, _ = load(raw, find, nothing, where, at) if at < len(raw) else ([], 0)
-    for view in views if isinstance(views, list) else ():
-        if not isinstance(view, tuple) or len(view) != 4 or not all(type(n) is int for n in view[2:]):
-            raise FormatError(f"{where}: a view of a storage is not in PyTorch's format")
-        root = storages.get(str(view[1])[:64])
-        if root is None or not 0 <= view[2] <= view[2] + view[3] <= root.count:
-            raise FormatError(f"{where}: a view of a storage ends past it")
-        storages[str(view[0])[:64]] = Storage(root.dtype, root.key, view[3], view[2] + root.offset)
+    _add_views(views, storages, where)
     raw = part.get("tensors", memoryview(b""))
     count, at = load(raw, find, nothing, where) if raw else (0, 0)
     for _ in range(_count(count, where, len(raw))):
@@ -289,6 +284,17 @@ def _tar(data: Bytes, where: str, limits: Limits) -> tuple[Any, Spans, bool]:
 
     tree, _ = load(part["pickle"], find, persistent, where)
     return tree, spans, False
+
+
+def _add_views(views: Any, storages: dict[str, Storage], where: str) -> None:
+    """Parts of storages, as storages of their own."""
+    for view in views if isinstance(views, list) else ():
+        if not isinstance(view, tuple) or len(view) != 4 or not all(type(n) is int for n in view[2:]):
+            raise FormatError(f"{where}: a view of a storage is not in PyTorch's format")
+        root = storages.get(str(view[1])[:64])
+        if root is None or not 0 <= view[2] <= view[2] + view[3] <= root.count:
+            raise FormatError(f"{where}: a view of a storage ends past it")
+        storages[str(view[0])[:64]] = Storage(root.dtype, root.key, view[3], view[2] + root.offset)
 
 
 def _count(found: Any, where: str, most: int) -> int:

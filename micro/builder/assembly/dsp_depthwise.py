@@ -156,11 +156,8 @@ def _numbers(a: ThumbDsp, f: Frame, channels: int, doubled: bool) -> None:
         a.adds_imm(R1, 12)
 
 
-def _position(
-    a: ThumbDsp, f: Frame, kh: int, kw: int, channels: int, up: bool, doubled: bool, weights: int, pushed: int
-) -> None:
-    """Four outputs: x at r0, dx in r2, dy in r11, y in lr, the biases at r12. Moves r0 and lr on."""
-    a.ldm(R12, *SUMS)
+def _products(a: ThumbDsp, kh: int, kw: int, weights: int) -> None:
+    """Add the window's products to the SUMS. weights: where these are on the stack."""
     base = R0
     for i in range(kh):
         if i:
@@ -177,13 +174,21 @@ def _position(
                 a.ldr_w(R7, R0)
             else:
                 a.ldr(R7, R1)
-            a.ldrd(R9, R10, SP, weights + pushed + 8 * (i * kw + j))
+            a.ldrd(R9, R10, SP, weights + 8 * (i * kw + j))
             a.uxtb16(R8, R7, 8)
             a.uxtb16(R7, R7)
             a.smlabb(R3, R7, R9, R3)
             a.smlatt(R5, R7, R9, R5)
             a.smlabb(R4, R8, R10, R4)
             a.smlatt(R6, R8, R10, R6)
+
+
+def _position(
+    a: ThumbDsp, f: Frame, kh: int, kw: int, channels: int, up: bool, doubled: bool, weights: int, pushed: int
+) -> None:
+    """Four outputs: x at r0, dx in r2, dy in r11, y in lr, the biases at r12. Moves r0 and lr on."""
+    a.ldm(R12, *SUMS)
+    _products(a, kh, kw, weights + pushed)
     if up:
         a.ldr(R1, SP, f["up"] + pushed)
         for s in SUMS:
