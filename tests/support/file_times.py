@@ -9,6 +9,7 @@ from __future__ import annotations
 import resource
 from collections import defaultdict
 from collections.abc import Generator
+from typing import Any
 
 import pytest
 
@@ -32,12 +33,14 @@ class FileTimes:
     def pytest_runtest_makereport(self) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         report = yield
         now = processor()
-        report.processor, self.since = now - self.since, now  # xdist sends attributes along
+        report.user_properties.append(("processor", now - self.since))  # xdist sends them along
+        self.since = now
         return report
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         times = self.files[report.nodeid.split("::")[0]]
-        times[report.when or ""] += getattr(report, "processor", 0.0)
+        seconds: Any = dict(report.user_properties).get("processor", 0.0)
+        times[report.when or ""] += seconds
         times["clock"] += report.duration
         times["tests"] += report.when == "call"
 
