@@ -19,8 +19,8 @@ COUNTS = {
     "networks": 150,
     "sessions": 1000,
     "large": 12,
-    "random_numbers": 20,
-    "generated": 60,
+    "random_numbers": 40,
+    "generated": 100,
 }
 PARTS = 4
 # Kinds that still find something now and then, or are new, have the same cases, of which a run has a part.

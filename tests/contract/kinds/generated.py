@@ -40,10 +40,11 @@ class Drawn(NamedTuple):
 
 
 class _Graph:
-    """Nodes and constants under fresh names."""
+    """Nodes and constants under fresh names. choose: what a block looks like; values: its weights."""
 
-    def __init__(self, choose: random.Random) -> None:
+    def __init__(self, choose: random.Random, values: random.Random) -> None:
         self.choose = choose
+        self.values = values
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
         self.step = 1e-6  # how far off a quantization may be, relative to the largest result
@@ -59,7 +60,7 @@ class _Graph:
         return name
 
     def weights(self, *shape: int, size: float = 0.4) -> str:
-        array = size * np.random.default_rng(self.choose.randrange(1 << 30)).standard_normal(shape)
+        array = size * np.random.default_rng(self.values.randrange(1 << 30)).standard_normal(shape)
         return self.constant(array.astype(np.float32))
 
     def scale(self, value: float, channels: int = 1) -> str:
@@ -79,7 +80,7 @@ def _qlinear(g: _Graph, x: str, groups: int) -> str:
     """QLinearConv between QuantizeLinear and DequantizeLinear."""
     zero, scale = g.constant(ZERO), g.constant(np.float32(LEVEL))
     quantized = g.add("QuantizeLinear", x, scale, zero)
-    draw = np.random.default_rng(g.choose.randrange(1 << 30))
+    draw = np.random.default_rng(g.values.randrange(1 << 30))
     weight = g.constant(draw.integers(-90, 90, (CHANNELS, CHANNELS // groups, 3, 3)).astype(np.int8))
     ws = g.scale(0.004, CHANNELS)
     per_channel = np.shape(numpy_helper.to_array(g.constants[-1]))
@@ -136,15 +137,18 @@ PIECES: dict[str, Callable[[_Graph, str], str]] = {
 
 
 def draw(choose: random.Random) -> Drawn | None:
-    pieces = tuple(choose.choice(sorted(PIECES)) for _ in range(choose.randint(1, 5)))
-    return Drawn(pieces, choose.randint(1, 3), choose.random() < 0.4, choose.randrange(1 << 30))
+    names = [*sorted(PIECES), "quantized", *["quantized depthwise"] * 3]
+    pieces = tuple(choose.choice(names) for _ in range(choose.randint(1, 5)))
+    return Drawn(pieces, choose.choice([1, 2, 2, 3]), choose.random() < 0.4, choose.randrange(1 << 30))
 
 
 def model_of(drawn: Drawn) -> tuple[Any, float]:
     """The model, and how far off results may be, relative to the largest."""
-    g = _Graph(choice(drawn.seed, "graph"))
+    g = _Graph(choice(drawn.seed, "graph"), choice(drawn.seed, "values"))
     x = "x"
     for _ in range(drawn.times):
+        if drawn.seed % 4:  # else blocks of equal operators may look different
+            g.choose = choice(drawn.seed, "graph")
         for piece in drawn.pieces:
             x = PIECES[piece](g, x)
     value = helper.make_tensor_value_info

@@ -1,8 +1,8 @@
 """Promises that no way of running shows: tensors' fields are read-only; a shape as PyTorch gives it to a norm is
 understood or refused; weights of fewer bits stay finite and do not vanish; state dicts in PyTorch's layout load;
 `compile` without a backend keeps the model's own; a squeeze of open lengths is followed by slices; an output is no
-input of its command; a custom kernel writes its result alone; plans do not depend on the library's names. One family
-each."""
+input of its command; files of other kinds are named; a custom kernel writes its result alone; a layer that is recorded
+step by step is said to be faster compiled; plans do not depend on the library's names. One family each."""
 
 from __future__ import annotations
 
@@ -153,17 +153,22 @@ def _own_backend(choose: random.Random) -> str:
 
 
 def _squeezed(choose: random.Random) -> str:
-    """Axes of 1 around an open one: Squeeze, then Slice of the first axis that is left."""
+    """Axes of 1 around an open one: Squeeze, then Slice of the first axis that is left, its bounds as inputs or, as
+    before opset 10, as attributes."""
     open_at = choose.randint(0, 2)
     template: list[Any] = [1] * 4
     template[open_at], template[choose.randint(open_at + 1, 3)] = "n", choose.randint(2, 4)
     start, stop = choose.randint(0, 2), choose.choice([2, 5, 1 << 40])
-    constants = [helper.make_tensor(n, TensorProto.INT64, [1], [v]) for n, v in (("s", start), ("e", stop), ("a", 0))]
-    nodes = [helper.make_node("Squeeze", ["x"], ["y"]), helper.make_node("Slice", ["y", "s", "e", "a"], ["z"])]
+    given: dict[str, Any] = {"starts": [start], "ends": [stop], "axes": [0]}
+    constants = [helper.make_tensor(n, TensorProto.INT64, [1], v) for n, v in given.items()]
+    opset, cut = 17, helper.make_node("Slice", ["y", *given], ["z"])
+    if choose.random() < 0.5:
+        opset, cut, constants = 9, helper.make_node("Slice", ["y"], ["z"], **given), []
+    nodes = [helper.make_node("Squeeze", ["x"], ["y"]), cut]
     value = helper.make_tensor_value_info
     graph = helper.make_graph(nodes, "g", [value("x", TensorProto.FLOAT, template)],
                               [value("z", TensorProto.FLOAT, [None, None])], constants)  # fmt: skip
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=9)
     session = InferenceSession(model.SerializeToString())
     for n in choose.sample(range(2, 9), 3):
         x = _array(choose, tuple(n if d == "n" else d for d in template))
@@ -206,6 +211,50 @@ def _outputs(choose: random.Random) -> str:
         if not status or path.read_bytes() != before or unknown.exists():
             return f"emberlet {' '.join(command)} has status {status}"
     return ""
+
+
+# What other files begin with -> what a message calls them
+FILES = {
+    b"\x1c\0\0\0TFL3": "TensorFlow Lite",
+    b"\x18\0\0\0ORTM": "onnxruntime",
+    b"\x89HDF\r\n\x1a\n": "HDF5",
+    b"PK\x03\x04": "zip",
+    b"GGUF\x03\0\0\0": "GGUF",
+}
+
+
+def _other_files(choose: random.Random) -> str:
+    """A command that takes a model says what another file is, whatever it is called."""
+    head, named = choose.choice(sorted(FILES.items()))
+    with tempfile.TemporaryDirectory() as folder, quiet():
+        path = Path(folder, choose.choice(["model.onnx", "model.tflite", "model.h5", "model"]))
+        path.write_bytes(head + choose.randbytes(choose.randint(0, 64)))
+        command = choose.choice([["codegen", str(path), "--out", folder], ["verify", str(path)], ["run", str(path)]])
+        said = io.StringIO()
+        with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+            status = main(command)
+    if status and named in said.getvalue():
+        return ""
+    return f"emberlet {command[0]} of {path.name}, {head!r}: status {status}, {said.getvalue()[:200]!r}"
+
+
+def _step_by_step(choose: random.Random) -> str:
+    """Outside of a plan, a recurrent layer that is recorded step by step again is said once to be faster compiled."""
+    from emberlet.wgpu_backend.wasm import WasmBackend
+
+    if "wasm" not in {w.backend for w in available()}:
+        return ""
+    own, steps, width = WasmBackend(), choose.randint(16, 24), choose.randint(1, 4)
+    layer = choose.choice([nn.Gru, nn.Lstm])(width, choose.randint(1, 4), backend=own)
+    x = emberlet.asarray(_array(choose, (1, steps, width)), backend=own)
+    planned = layer.compile(x, backend=own)
+    said = []
+    for way in [planned, layer, layer, layer]:
+        with warnings.catch_warnings(record=True) as heard:
+            warnings.simplefilter("always")
+            way(x)
+        said.append(["compile" in str(w.message) for w in heard])
+    return "" if said == [[], [], [True], []] else f"{steps} steps, in a plan and three times eagerly: {said}"
 
 
 KERNEL = """{{{{ bindings }}}}
@@ -309,11 +358,13 @@ FAMILIES: dict[str, Callable[[random.Random], str]] = {
     "norms": _norms,
     "not a number": _not_a_number,
     "narrowed": _narrowed,
+    "other files": _other_files,
     "own backend": _own_backend,
     "outputs": _outputs,
     "records": _records,
     "renamed": _renamed,
     "squeezed": _squeezed,
+    "step by step": _step_by_step,
 }
 
 

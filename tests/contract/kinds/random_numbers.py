@@ -30,7 +30,7 @@ CALLS = [
     "F.random_like(F.ones({s}, backend=B), 'uniform', 0.0, 2.0{seed})",
 ]
 
-
+AFTER = "F.random_bits((3,), backend=B)"  # shows how far the sequence is
 COUNTERS = (0, 5, (1 << 32) - 1, 1 << 32, (1 << 64) - 2, (1 << 96) + 3)
 
 
@@ -43,13 +43,14 @@ class Drawn(NamedTuple):
 
 def draw(choose: random.Random) -> Drawn | None:
     calls = []
-    for _ in range(choose.randint(1, 6)):
-        shape = tuple(choose.choice([1, 2, 3, 5, 17, 0]) for _ in range(choose.randint(0, 3)))
-        seed = f", seed={choose.choice([0, 7, 1 << 31, (1 << 32) + 5, (1 << 63) + 1])}" if choose.random() < 0.3 else ""
-        kind = choose.choice(["float32", "float32", "float64", "float16"])
-        calls.append(choose.choice(CALLS).format(s=shape, f=kind, n=choose.randint(2, 9), seed=seed,
+    for _ in range(choose.randint(1, 7)):
+        shape = tuple(choose.choice([1, 2, 3, 3, 5, 5, 17, 0]) for _ in range(choose.choice([0, 1, 1, 2, 2, 3])))
+        seed = f", seed={choose.choice([0, 7, 1 << 31, (1 << 32) + 5, (1 << 63) + 1])}" if choose.random() < 0.2 else ""
+        kind = choose.choice(["float32", "float64", "float64", "float16"])
+        # The first two have a dtype, on which it depends how many words they take.
+        calls.append(choose.choice(CALLS[:2] if choose.random() < 0.4 else CALLS).format(s=shape, f=kind, n=choose.randint(2, 9), seed=seed,
             key=choose.choice([0, 7, (1 << 63) + 1]), counter=choose.choice(COUNTERS)))  # fmt: skip
-    return Drawn(choose.choice([0, 1, 12345, 1 << 40, choose.randrange(1 << 60)]), tuple(calls))
+    return Drawn(choose.choice([0, 1, 12345, 1 << 40, choose.randrange(1 << 60)]), (*calls, AFTER))
 
 
 def _sequence(drawn: Drawn, backend: str) -> list[Leaf]:
