@@ -1,26 +1,31 @@
 """Every function of emberlet on NumPy, compiled and not: no plan may be slower than the functions themselves.
 
-Each function is called alone, on the arguments of the first of ARGUMENTS that it takes, at three sizes. Both ways run
-in turns, and the best of the turns counts. A ratio is the plan's time divided by the uncompiled one. What has no plan
-(it asks for values) runs uncompiled, and what returns a view of its argument is left out, since a plan has to copy it.
-Writes benches/results/plans.md; a pattern limits the functions and prints the
-ratios instead.
+Each function is called alone, on the arguments of the first of ARGUMENTS that it takes, at three sizes; a function that
+takes none of these is called as in tests/core/calls. Both ways run in turns, and the best of the turns counts. A ratio
+is the plan's time divided by the uncompiled one. What has no plan (it asks for values) runs uncompiled, and what
+returns a view of its argument is left out, since a plan has to copy it. Writes benches/results/plans.md; a pattern
+limits the functions and prints the ratios instead.
 """
 
 from __future__ import annotations
 
 import argparse
+import ast
 import math
 import os
 import re
 import time
+import warnings
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+CALLS = Path(__file__).resolve().parents[1] / "tests" / "core" / "calls"
 SIDES = (8, 128, 1024)
+AS_TESTED = 0  # in place of a size: the arguments of tests/core/calls
 SLOWER = 1.1  # above, a plan counts as slower: the noise of the machine
 LOOKED_UP = 1.5e-6  # seconds more that are none: a compiled function looks up the shapes
 TURNS = 5
@@ -91,20 +96,66 @@ def functions() -> Iterator[str]:
         yield from others.split()
 
 
-def prepared(name: str, arguments: Arguments, n: int) -> tuple[Callable[..., Any], Any, list[Any]] | None:
-    """(the function of its tensors, the same compiled, the tensors); None if it does not take these arguments, or has
-    no plan of NumPy calls."""
+class _Given(ast.NodeTransformer):
+    """Puts names in the place of the tensors that a call of tests/core/calls makes: X(…), P(…), V(…)."""
+
+    def __init__(self) -> None:
+        self.made: list[str] = []
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        if isinstance(node.func, ast.Name) and node.func.id in ("X", "P", "V"):
+            self.made.append(ast.unparse(node))
+            return ast.Name(f"given{len(self.made)}", ast.Load())
+        return self.generic_visit(node)
+
+
+@cache
+def tested() -> dict[str, list[str]]:
+    """The calls of tests/core/calls by the name of their function."""
+    found: dict[str, list[str]] = {}
+    for path in sorted(CALLS.glob("*.txt")):
+        for line in path.read_text(encoding="utf-8").splitlines():
+            found.setdefault(line.partition("(")[0], []).append(line)
+    return found
+
+
+@cache
+def _scope() -> dict[str, Any]:
+    """The names in the calls of tests/core/calls."""
     import emberlet
     from emberlet import functional as F
-    from emberlet.errors import EmberletError
-    from emberlet.host.numpy_backend.compile import compile
-    from emberlet.tensor import Tensor
+    from emberlet import nn
+
+    def drawn(shape: tuple[int, ...], dtype: str, low: int, high: int, step: float) -> Any:
+        return F.astype(F.asarray(_DRAW.integers(low, high, shape) * np.float32(step)), dtype)
+
+    return {
+        **{name: getattr(F, name) for name in dir(F)}, "F": F, "nn": nn, "emberlet": emberlet, "S": slice,
+        "nan": math.nan, "inf": math.inf, "V": lambda values, dtype=None: F.asarray(values, dtype=dtype),
+        "P": lambda *shape, dtype="float32": drawn(shape, dtype, 1, 65, 1 / 64),
+        "X": lambda *shape, dtype="float32": drawn(shape, dtype, -3, 4, 1 if "int" in dtype else 0.4),
+    }  # fmt: skip
+
+
+def as_tested(text: str) -> tuple[Callable[..., Any], list[Any]]:
+    """(the function of its tensors, the tensors) for a call of tests/core/calls."""
+    scope = _scope()
+    given = _Given()
+    body = ast.unparse(given.visit(ast.parse(text, mode="eval")))
+    names = [f"given{i + 1}" for i in range(len(given.made))]
+    call: Callable[..., Any] = eval(f"lambda {', '.join(names)}: {body}", scope)
+    return call, [eval(made, scope) for made in given.made]
+
+
+def on_squares(name: str, arguments: Arguments, n: int) -> tuple[Callable[..., Any], list[Any]]:
+    """(the function of its tensors, the tensors) for some of ARGUMENTS."""
+    import emberlet
+    from emberlet import functional as F
 
     function = getattr(F, name)
     given = arguments(n)
     listed = isinstance(given[0], list)
     arrays = [a for a in (given[0] if listed else given) if isinstance(a, np.ndarray)]
-    tensors = [emberlet.asarray(a, backend="numpy") for a in arrays]
 
     def call(*xs: Any) -> Any:
         rest = iter(xs)
@@ -112,20 +163,41 @@ def prepared(name: str, arguments: Arguments, n: int) -> tuple[Callable[..., Any
             return function(list(xs))
         return function(*[next(rest) if isinstance(a, np.ndarray) else a for a in given])
 
+    return call, [emberlet.asarray(a, backend="numpy") for a in arrays]
+
+
+def prepared(call: Callable[..., Any], tensors: list[Any]) -> Callable[..., Any] | str:
+    """The function compiled, or why it is not compared: one of WHY, or empty where it does not take these arguments."""
+    from emberlet.errors import EmberletError
+    from emberlet.host.numpy_backend.compile import compile
+    from emberlet.tensor import Tensor
+
     try:
         out = call(*tensors)
+        if not tensors or not isinstance(out, (Tensor, list, tuple)):
+            return "no tensor"
         compiled = compile(call, *tensors)
         compiled(*tensors)
     except (EmberletError, TypeError, ValueError, LookupError, AttributeError, ArithmeticError):
-        return None
-    if compiled.cut is not None or not isinstance(out, (Tensor, list, tuple)) or shares(out, arrays):
-        return None
-    return call, compiled, tensors
-
-
-def shares(out: Any, arrays: list[Any]) -> bool:
-    """Whether a result is a view of an argument, which a plan has to copy."""
+        return ""
+    if compiled.cut is not None:
+        return "values"
     parts = out if isinstance(out, (list, tuple)) else [out]
+    if not all(isinstance(part, Tensor) for part in parts):
+        return "no tensor"
+    return "view" if shares(parts, [np.asarray(x) for x in tensors]) else compiled
+
+
+WHY = {
+    "values": "They ask for values, so that they have no plan and run as they are",
+    "view": "They return an argument or a view of it, which a plan copies",
+    "no tensor": "They take no tensor, or return something else",
+    "": "In no call of the benchmark",
+}
+
+
+def shares(parts: Any, arrays: list[Any]) -> bool:
+    """Whether a result is a view of an argument."""
     return any(np.may_share_memory(np.asarray(part), a) for part in parts for a in arrays)
 
 
@@ -136,12 +208,8 @@ def best(call: Callable[[], Any], times: int) -> float:
     return (time.perf_counter() - start) / times
 
 
-def ratio(name: str, arguments: Arguments, n: int) -> tuple[float, float] | None:
+def ratio(call: Callable[..., Any], compiled: Callable[..., Any], tensors: list[Any]) -> tuple[float, float]:
     """(seconds of the plan divided by those of the function, seconds of the function)."""
-    found = prepared(name, arguments, n)
-    if found is None:
-        return None
-    call, compiled, tensors = found
     ways = (lambda: call(*tensors), lambda: compiled(*tensors))
     first = min(best(ways[0], 1) for _ in range(2))
     times = max(1, math.ceil(LEAST / max(first, 1e-7)))
@@ -156,57 +224,77 @@ def ratio(name: str, arguments: Arguments, n: int) -> tuple[float, float] | None
     return seconds[1] / seconds[0], seconds[0]
 
 
-def measured(name: str) -> dict[int, tuple[float, float]]:
-    """`ratio` at the sizes at which the function takes less than MOST."""
-    out: dict[int, tuple[float, float]] = {}
-    known = (IMAGES[name],) if name in IMAGES else ARGUMENTS
-    taken = next((a for a in known if prepared(name, a, SIDES[0]) is not None), None)
-    for n in SIDES if taken is not None else ():
-        if out and list(out.values())[-1][1] > MOST / 100:
-            break
-        found = ratio(name, taken, n)
-        if found is not None:
-            out[n] = found
-    return out
+def measured(name: str) -> dict[int, tuple[float, float]] | str:
+    """`ratio` at the sizes at which the function takes less than MOST, or one of WHY."""
+    whys: list[str] = []
+    for arguments in (IMAGES[name],) if name in IMAGES else ARGUMENTS:
+        call, tensors = on_squares(name, arguments, SIDES[0])
+        compiled = prepared(call, tensors)
+        if isinstance(compiled, str):
+            whys.append(compiled)
+            continue
+        out = {SIDES[0]: ratio(call, compiled, tensors)}
+        for n in SIDES[1:]:
+            call, tensors = on_squares(name, arguments, n)
+            if list(out.values())[-1][1] > MOST / 100 or isinstance(compiled := prepared(call, tensors), str):
+                break
+            out[n] = ratio(call, compiled, tensors)
+        return out
+    for text in tested().get(name, ()):
+        call, tensors = as_tested(text)
+        compiled = prepared(call, tensors)
+        if not isinstance(compiled, str):
+            return {AS_TESTED: ratio(call, compiled, tensors)}
+        whys.append(compiled)
+    return next((why for why in WHY if why in whys), "")
 
 
-def report(found: Mapping[str, dict[int, tuple[float, float]]], none: list[str]) -> str:
+def report(found: Mapping[str, dict[int, tuple[float, float]]], none: Mapping[str, str]) -> str:
     lines = [
         "# Compiled and uncompiled functions on NumPy", "",
-        "Written by `python3 dev.py bench plans`. Each function alone, on arrays of n × n: the time of its plan over",
-        f"that of the function itself. The machine was shared: its load was {os.getloadavg()[0]:.0f} on "
+        "Written by `python3 dev.py bench plans`. Each function alone, on arrays of n × n, or as in tests/core/calls:",
+        "the time of its plan over that of the function itself. The last column has every function whose plan is slower",
+        f"by more than a tenth and {LOOKED_UP * 1e6:.1f} µs. The machine's load was {os.getloadavg()[0]:.1f} on "
         f"{os.cpu_count()} cores.", "",
-        "| n | functions | geometric mean | median | more than a tenth slower |", "|---:|---:|---:|---:|---|",
+        "| n | functions | geometric mean | median | slower |", "|---:|---:|---:|---:|---|",
     ]  # fmt: skip
-    for n in SIDES:
+    for n in (*SIDES, AS_TESTED):
         ratios = {name: sizes[n][0] for name, sizes in found.items() if n in sizes}
+        if not ratios:
+            continue
         mean = math.exp(sum(map(math.log, ratios.values())) / len(ratios))
         slower = {name: r for name, r in ratios.items() if r > SLOWER and (r - 1) * found[name][n][1] > LOOKED_UP}
         slow = sorted((r, name) for name, r in slower.items())[::-1]
         said = ", ".join(f"`{name}` {r:.2f}" for r, name in slow) or "none"
-        lines.append(f"| {n} | {len(ratios)} | {mean:.2f} | {sorted(ratios.values())[len(ratios) // 2]:.2f} | {said} |")
-    lines += ["", f"Without a plan, or with other arguments than these: {len(none)}.", ""]
-    return "\n".join(lines)
+        middle = sorted(ratios.values())[len(ratios) // 2]
+        lines.append(f"| {n or 'as tested'} | {len(ratios)} | {mean:.2f} | {middle:.2f} | {said} |")
+    lines += ["", f"Of {len(found) + len(none)} functions, {len(none)} are not compared:", ""]
+    for why, said in WHY.items():
+        names = [f"`{name}`" for name, reason in none.items() if reason == why]
+        lines += [f"- {said} ({len(names)}): {', '.join(names)}."] if names else []
+    return "\n".join([*lines, ""])
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("pattern", nargs="?", help="a regular expression for the names of functions")
     pattern = parser.parse_args().pattern
+    warnings.simplefilter("ignore")  # that a function has no plan, which the report says, or that it overflows
     found: dict[str, dict[int, tuple[float, float]]] = {}
-    none: list[str] = []
+    none: dict[str, str] = {}
     for name in sorted(set(functions())):
-        if pattern and not re.fullmatch(pattern, name):
-            continue
-        if name.endswith("_async"):
+        if name.endswith("_async") or (pattern and not re.fullmatch(pattern, name)):
             continue
         sizes = measured(name)
-        if sizes:
-            found[name] = sizes
+        if isinstance(sizes, str):
+            none[name] = sizes
         else:
-            none.append(name)
+            found[name] = sizes
         if pattern:
-            print(name, *(f"{n}: {r:.2f} of {s * 1e6:.1f} µs" for n, (r, s) in sizes.items()), flush=True)
+            rows = [sizes] if isinstance(sizes, str) else [
+                f"{n or 'as tested'}: {r:.2f} of {s * 1e6:.1f} µs" for n, (r, s) in sizes.items()
+            ]  # fmt: skip
+            print(name, *rows, flush=True)
     if not pattern:
         text = report(found, none)
         (Path(__file__).parent / "results" / "plans.md").write_text(text, encoding="utf-8")
