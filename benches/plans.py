@@ -253,7 +253,7 @@ def report(found: Mapping[str, dict[int, tuple[float, float]]], none: Mapping[st
     lines = [
         "# Compiled and uncompiled functions on NumPy", "",
         "Written by `python3 dev.py bench plans`. Each function alone, on arrays of n × n, or as in tests/core/calls:",
-        "the time of its plan over that of the function itself. The last column has every function whose plan is slower",
+        "the time of its plan over that of the function itself. The last column has the functions whose plan is slower",
         f"by more than a tenth and {LOOKED_UP * 1e6:.1f} µs. The machine's load was {os.getloadavg()[0]:.1f} on "
         f"{os.cpu_count()} cores.", "",
         "| n | functions | geometric mean | median | slower |", "|---:|---:|---:|---:|---|",

@@ -48,7 +48,8 @@ def draw(choose: random.Random) -> Drawn | None:
         seed = f", seed={choose.choice([0, 7, 1 << 31, (1 << 32) + 5, (1 << 63) + 1])}" if choose.random() < 0.2 else ""
         kind = choose.choice(["float32", "float64", "float64", "float16"])
         # The first two have a dtype, on which it depends how many words they take.
-        calls.append(choose.choice(CALLS[:2] if choose.random() < 0.4 else CALLS).format(s=shape, f=kind, n=choose.randint(2, 9), seed=seed,
+        call = choose.choice(CALLS[:2] if choose.random() < 0.4 else CALLS)
+        calls.append(call.format(s=shape, f=kind, n=choose.randint(2, 9), seed=seed,
             key=choose.choice([0, 7, (1 << 63) + 1]), counter=choose.choice(COUNTERS)))  # fmt: skip
     return Drawn(choose.choice([0, 1, 12345, 1 << 40, choose.randrange(1 << 60)]), (*calls, AFTER))
 
