@@ -4,7 +4,7 @@ As in a compiled step, parameters and states have two buffers each: a call reads
 other, in one submission, and the next call does the reverse.
 """
 
-from emberlet.errors import ArgumentError, EmberletError, LoadError
+from emberlet.errors import ArgumentError, EmberletError
 
 from .plan.checks import integer, list_of, part, text_of
 from .plan.data import KEY_STEP
@@ -217,20 +217,28 @@ class SavedStep(SavedPlan):
 
     def to_record(self):
         """A Record of the parameters now, by their names in the model: for `model.load_record`, or to be saved."""
-        return self._record(self._read(0, len(self.names)))
+        from .run.step_records import parameters
+
+        return parameters(self, self._read(0, len(self.names)))
 
     async def to_record_async(self):
         """The awaitable form of `to_record`."""
-        return self._record(await self._read_async(0, len(self.names)))
+        from .run.step_records import parameters
+
+        return parameters(self, await self._read_async(0, len(self.names)))
 
     def optimizer_record(self):
         """A Record of the optimizer's state now, for `optimizer.load_record`, or to be saved."""
-        return self._optimizer_record(self._read(len(self.names), len(self._values)), self._now[1])
+        from .run.step_records import optimizer
+
+        return optimizer(self, self._read(len(self.names), len(self._values)), self._now[1])
 
     async def optimizer_record_async(self):
         """The awaitable form of `optimizer_record`."""
+        from .run.step_records import optimizer
+
         counts = self._now[1]
-        return self._optimizer_record(await self._read_async(len(self.names), len(self._values)), counts)
+        return optimizer(self, await self._read_async(len(self.names), len(self._values)), counts)
 
     def _current(self):
         """The program that reads the values of now."""
@@ -257,69 +265,14 @@ class SavedStep(SavedPlan):
             copy.allocation.free()
         return tensors
 
-    def _record(self, tensors):
-        found = {}
-        ids = {}
-        for names, x in zip(self._parameters, tensors):
-            for name in names:
-                found[name] = x
-                if self._ids[names[0]] is not None:
-                    ids[name] = self._ids[names[0]]
-        return _record(found, ids)
-
-    def _optimizer_record(self, tensors, counts):
-        from emberlet import dtypes
-        from emberlet.backend import get_backend
-
-        found = dict(zip(self._states, tensors))
-        for name, _, known in self._counts:
-            for one in known:
-                found[one] = get_backend().full((), counts[name], dtypes.int64)
-        return _record(found, {})
-
     def load_record(self, record):
         """Take the parameters, or the optimizer's state, of a Record, a dict of name -> Tensor, or an open burnpack.
 
         Raises LoadError, before anything changes, for a name that the step does not have, or another dtype or shape.
         """
-        burnpack = hasattr(record, "raw")
-        places = {}
-        for i in range(len(self._values)):
-            for name in self._parameters[i] if i < len(self.names) else [self._states[i - len(self.names)]]:
-                places[name] = self._values[i]
-        counted = {}
-        for name, _, known in self._counts:
-            for one in known:
-                counted[one] = name
-        side, counts = self._now
-        counts = dict(counts)
-        taken = {}
-        writes = []
-        for name in record.tensors if burnpack else record:
-            x = record.tensor(name) if burnpack else record[name]
-            if name in counted:
-                if x.size != 1 or not x.dtype.is_integer:
-                    raise LoadError(
-                        "{}: the count {!r} is one integer, found {} {}".format(self.origin, name, x.dtype, x.shape)
-                    )
-                value = int(x.item())
-                if taken.setdefault(counted[name], value) != value or not 0 <= value <= MOST:
-                    raise LoadError("{}: the count {!r} cannot become {}".format(self.origin, name, value))
-                counts[counted[name]] = value
-                continue
-            port = places.get(name)
-            if port is None or x.shape != port.shape or x.dtype is not port.dtype:
-                raise LoadError(
-                    "{}: the step has no {!r} of {} {}{}".format(
-                        self.origin, name, x.dtype, x.shape, "; it has {}".format(port) if port else ""
-                    )
-                )
-            word = storage.packed(x.dtype)
-            writes.append((port, storage.widen(x.backend.to_bytes(x), x.dtype, x.size, word)))
-        program = self._current()
-        for port, words in writes:
-            program.device.write(program.allocations[port.buffer], words)
-        self._now = (side, counts)
+        from .run.step_records import load
+
+        load(self, record, MOST)
 
     def release(self):
         """See `SavedPlan.release`."""
@@ -399,14 +352,6 @@ class _Call:
         if step.result == "tensor":
             return found[0]
         return tuple(found) if step.result == "tuple" else {p.name: x for p, x in zip(ports, found)}
-
-
-def _record(tensors, ids):
-    """A Record; ids: identities of parameters as ints."""
-    # By name, because modules are built on what this package is built on.
-    identity = __import__("emberlet.param.identity", None, None, ("*",)).ParamId
-    record = __import__("emberlet.module.record", None, None, ("*",)).Record
-    return record(tensors, {name: identity(ids[name]) for name in ids})
 
 
 def _tensor(port, words):

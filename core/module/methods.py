@@ -148,15 +148,6 @@ def fork(self, backend):
     return self.clone().to(backend)
 
 
-def _own_backend(module):
-    """The backend that a plan of this module is made for unless one is named."""
-    from ..backend import get_backend
-
-    found = module.backends()
-    own = found[0] if found else getattr(module, "backend", None) or get_backend()
-    return "numpy" if own.name == "python" else own
-
-
 def compile(self, *examples, backend=None, tune=False, dims=None):
     """A callable that runs this module as one plan, planned for the dtypes and shapes of `examples`.
 
@@ -166,33 +157,12 @@ def compile(self, *examples, backend=None, tune=False, dims=None):
     installed, with results on NumPy: `chosen` of the callable is then "native", and "numpy" from the first call on
     that machine code would compute otherwise, with the reason in `refused` and in a warning (docs/native.md). The plan
     has copies of the parameters: later changes of this module's do not reach it. Each new combination of shapes gets
-    its own plan. tune: first measure
-    which kernels are fastest on the GPU ("wgpu"). dims: axes that the plan leaves open, so that it serves every length
-    (docs/wgpu.md).
+    its own plan. tune: first measure which kernels are fastest on the GPU ("wgpu"). dims: axes that the plan leaves
+    open, so that it serves every length (docs/wgpu.md).
     """
-    if backend is None:
-        backend = "wgpu" if tune else _own_backend(self)
-        if getattr(backend, "name", backend) == "numpy":
-            from ..host.extras import missing
+    from .compiling import compile
 
-            if not missing(("numpy", "llvmlite")):
-                from ..wgpu_backend.llvm.or_numpy import NativeOrNumpy
-
-                return NativeOrNumpy(self, examples, dims, backend)
-    if getattr(backend, "name", backend) == "numpy":
-        from ..host.extras import require
-
-        require("a plan for NumPy", "numpy")
-        from ..host.numpy_backend.compile import compile as compile_on_numpy
-
-        return compile_on_numpy(self, *examples, backend=backend, dims=dims)
-    if backend == "auto":
-        from ..wgpu_backend.fastest import Fastest
-
-        return Fastest(self, examples, tune=tune, dims=dims)
-    from ..wgpu_backend.compiled import compile
-
-    return compile(self, *examples, backend=backend, tune=tune, dims=dims)
+    return compile(self, examples, backend, tune, dims)
 
 
 def compile_step(self, loss, optimizer, *examples):

