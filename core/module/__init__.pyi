@@ -92,9 +92,8 @@ class Module:
         installed, with results on NumPy: `chosen` of the callable is then "native", and "numpy" from the first call on
         that machine code would compute otherwise, with the reason in `refused` and in a warning (docs/native.md). The plan
         has copies of the parameters: later changes of this module's do not reach it. Each new combination of shapes gets
-        its own plan. tune: first measure
-        which kernels are fastest on the GPU ("wgpu"). dims: axes that the plan leaves open, so that it serves every length
-        (docs/wgpu.md)."""
+        its own plan. tune: first measure which kernels are fastest on the GPU ("wgpu"). dims: axes that the plan leaves
+        open, so that it serves every length (docs/wgpu.md)."""
     def compile_step(self, loss: Callable[..., Any], optimizer: Any, *examples: Any) -> Any:
         """A training step that runs as one plan: forward pass, backward pass and update (docs/training.md).
 
