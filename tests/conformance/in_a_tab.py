@@ -7,16 +7,21 @@ onnxruntime's.
 
     python -m tests.conformance.in_a_tab [PATTERN] [--way WAY]     what differs, and the figures
     python -m tests.conformance.in_a_tab --write                   puts the rows into benches/results/tab.md
+    python -m tests.conformance.in_a_tab --write --skip same       without rows that are right there, of the same site
+    python -m tests.conformance.in_a_tab --write --skip right      without any row that is right there
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import re
 import shutil
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
@@ -29,9 +34,10 @@ from tools.paths import ROOT, WEB
 
 PAGE = ROOT / "benches" / "results" / "tab.md"
 WAYS = ("WebAssembly", "WebGPU", "page, MicroPython", "page, Pyodide")
+TIMEOUT = 100000  # ms, of which the driver gives four times as many
 SHOWN = 200  # values of a result that the page shows
 ALLOWED, ALLOWED_DYNAMIC = 1e-3, 0.05  # of a result's largest element
-HEAD = ("file", "bytes", "way", "first answer, s", "a later run, ms", "difference", "memory, MB")
+HEAD = ("file", "bytes", "way", "first answer, s", "a later run, ms", "difference", "memory, MB", "site")
 Arrays = dict[str, np.ndarray[Any, Any]]
 
 IN_PACKAGE = """async ({ file, provider, feeds, wanted }) => {
@@ -121,6 +127,7 @@ class Row(NamedTuple):
     difference: float = 0.0
     memory: float = 0.0  # MB
     failure: str = ""
+    site: str = ""
 
     @property
     def right(self) -> bool:
@@ -129,28 +136,35 @@ class Row(NamedTuple):
     def line(self) -> str:
         size = f"{self.work.file.stat().st_size:,}"
         found = [f"{self.first:.1f}", f"{self.later:.0f}", f"{self.difference:.1e}", f"{self.memory:.0f}"]
-        cells = [self.work.name, size, self.way, *(found if not self.failure else [self.failure, "", "", ""])]
+        said = self.failure or ("" if self.right else f"not right: {self.difference:.1e}")
+        cells = [self.work.name, size, self.way, *([said, "", "", ""] if said else found), self.site]
         return f"| {' | '.join(cells)} |"
 
 
-def published() -> Iterator[Work]:
+def published() -> Iterator[tuple[str, Callable[[], Work]]]:
     import onnxruntime
     from support.published_models import DYNAMIC, MODELS, expected
 
-    for name in MODELS:
+    def work(name: str) -> Work:
         file = model_packages.FOLDER / f"{name}.onnx"
         outputs = [one.name for one in onnxruntime.InferenceSession(file).get_outputs()]
         found = expected(name)
         wanted = [dict(zip(outputs, results, strict=True)) for _, results in found]
-        yield Work(name, file, [given for given, _ in found], wanted, ALLOWED_DYNAMIC if name in DYNAMIC else ALLOWED)
+        return Work(name, file, [given for given, _ in found], wanted, ALLOWED_DYNAMIC if name in DYNAMIC else ALLOWED)
+
+    for name in MODELS:
+        yield name, partial(work, name)
 
 
-def of_the_tests() -> Iterator[Work]:
-    from models.index import cases
+def of_the_tests() -> Iterator[tuple[str, Callable[[], Work]]]:
+    from models.index import Case, cases
+
+    def work(case: Case) -> Work:
+        given, wanted = case.inputs(), case.outputs()
+        return Work(case.name, case.model, [given, given], [wanted, wanted], ALLOWED)
 
     for case in {case.name: case for case in reversed(list(cases()))}.values():
-        given, wanted = case.inputs(), case.outputs()
-        yield Work(case.name, case.model, [given, given], [wanted, wanted], ALLOWED)
+        yield case.name, partial(work, case)
 
 
 def answered(browser: Browser, url: str, folder: Path, work: Work, way: str) -> Row:
@@ -169,14 +183,14 @@ def answered(browser: Browser, url: str, folder: Path, work: Work, way: str) -> 
     try:
         if way.startswith("page"):
             asked["runtime"] = way.split()[-1].lower()
-            told = page.evaluate(IN_PAGE, asked, timeout=150000)
+            told = page.evaluate(IN_PAGE, asked, timeout=TIMEOUT)
             told["difference"] = max(
                 map(shown_difference, told["outputs"], (list(one.values()) for one in work.wanted))
             )
         else:
             wanted = [{name: port(array, np.float32) for name, array in one.items()} for one in work.wanted]
             asked |= {"wanted": wanted, "provider": "webgpu" if way == "WebGPU" else "wasm"}
-            told = page.evaluate(IN_PACKAGE, asked, timeout=150000)
+            told = page.evaluate(IN_PACKAGE, asked, timeout=TIMEOUT)
     except BrowserError as error:
         said = next((line for line in str(error).splitlines() if line.strip()), "")
         return Row(work, way, failure=said.removeprefix("page.evaluate: ").replace("|", "\\|")[:200])
@@ -200,18 +214,46 @@ def shown_difference(outputs: list[dict[str, Any]], wanted: list[np.ndarray[Any,
     return float(most)
 
 
-def written(rows: list[Row], version: str) -> str:
-    """The page with these rows in the place of older ones of the same file and way."""
-    kept = {}
+def recorded() -> dict[tuple[str, str], str]:
+    """The rows of the page by file and way."""
+    rows = {}
     if PAGE.exists():
         for line in PAGE.read_text(encoding="utf-8").splitlines():
-            cells = [cell.strip() for cell in line.strip("|").split(" | ")]
+            cells = cells_of(line)
             if len(cells) == len(HEAD) and cells[2] in WAYS:
-                kept[cells[0], cells[2]] = line
-    kept |= {(row.work.name, row.way): row.line() for row in rows}
-    order = sorted(kept, key=lambda key: ("/" not in key[0], key[0], WAYS.index(key[1])))
-    names = {name for name, _ in kept}
-    failed = sum("|  |" in line for line in kept.values())
+                rows[cells[0], cells[2]] = line
+    return rows
+
+
+def cells_of(line: str) -> list[str]:
+    return [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
+
+
+def is_right(line: str) -> bool:
+    return bool(cells_of(line)[5])
+
+
+def state_of(site: Path) -> str:
+    """The first digits of a hash of all that the tabs load, besides the model."""
+    digest = hashlib.sha256()
+    for path in sorted(site.rglob("*")):
+        if path.is_file():
+            digest.update(f"{path.relative_to(site)}\0".encode() + hashlib.sha256(path.read_bytes()).digest())
+    return digest.hexdigest()[:7]
+
+
+def written(rows: list[Row], version: str) -> str:
+    """The page with these rows in the place of older ones of the same file and way."""
+    kept = recorded() | {(row.work.name, row.way): row.line() for row in rows}
+    order = sorted(kept, key=lambda key: (not of_package(key[0]), "/" in key[0], key[0], WAYS.index(key[1])))
+    totals = []
+    for title, way in [("all", None), *((way, way) for way in WAYS)]:
+        of_packages, of_tests = (
+            [is_right(kept[key]) for key in order if way in (None, key[1]) and of_package(key[0]) == which]
+            for which in (True, False)
+        )
+        counts = [f"{sum(found)} of {len(found)}" for found in (of_packages, of_tests)]
+        totals.append(f"| {title} | {' | '.join(counts)} |")
     return "\n".join(
         [
             "# ONNX files in a fresh tab",
@@ -222,15 +264,29 @@ def written(rows: list[Row], version: str) -> str:
             "`emberlet-web/onnxruntime`; *page, MicroPython* and *page, Pyodide* are the page of models, in",
             "WebAssembly. *difference* is the largest from onnxruntime's answers to two sets of inputs, of each",
             "result's largest element; of the page, in what it shows. *memory*: what the tab holds after the answers,",
-            "workers and the compiler included. Seconds are of a busy machine.",
+            "workers and the compiler included. *site*: a hash of all that the tabs load besides the model: rows of",
+            "other states of this repository have another. Seconds are of a busy machine.",
             "",
-            f"{len(names)} files, {len(kept)} rows, {len(kept) - failed} of them right.",
+            "| right | files of packages | models of the tests |",
+            "|---|---:|---:|",
+            *totals,
             "",
             f"| {' | '.join(HEAD)} |",
-            "|---|---:|---|---:|---:|---:|---:|",
+            "|---|---:|---|---:|---:|---:|---:|---|",
             *(kept[key] for key in order),
         ]
     )
+
+
+def of_package(name: str) -> bool:
+    return "/" in name and not name.startswith("contrib/")
+
+
+def in_a_new_browser(browser: Browser | None) -> Browser:
+    if browser is not None:
+        with suppress(OSError):
+            browser.close()
+    return Browser()
 
 
 def main() -> int:
@@ -239,34 +295,47 @@ def main() -> int:
     parser.add_argument("--only", choices=("published", "tests"), help="files of packages, or the test models")
     parser.add_argument("--way", action="append", choices=WAYS)
     parser.add_argument("--write", action="store_true")
+    parser.add_argument(
+        "--skip", choices=("same", "right"), help="rows that are right on the page (same: of this site)"
+    )
     options = parser.parse_args()
     sys.path.append(str(WEB))
     import build_package
     import build_page
     from serve import start_server
 
-    rows = []
-    with TemporaryDirectory() as temporary, Browser() as browser:
+    rows: list[Row] = []
+    with TemporaryDirectory() as temporary:
         site, folder = Path(temporary, "site"), Path(temporary, "work")
         folder.mkdir()
         build_page.build(site)
         build_package.build_package(site / "emberlet-web")
         (site / "empty.html").write_text('<!doctype html><link rel="icon" href="data:," />', encoding="utf-8")
+        state = state_of(site)
         server = start_server(site, mounts={"/work/": folder})
-        sources = [published, of_the_tests]
-        if options.only:
-            sources = [published if options.only == "published" else of_the_tests]
-        for source in sources:
-            for work in source():
-                if not re.search(options.pattern, work.name):
-                    continue
-                for way in options.way or WAYS:
-                    begin = time.monotonic()
-                    row = answered(browser, server.url, folder, work, way)
-                    rows.append(row)
-                    print(row.line(), "" if row.right else "WRONG", f"({time.monotonic() - begin:.0f} s)", flush=True)
-                    if options.write:
-                        PAGE.write_text(written(rows, browser.version) + "\n", encoding="utf-8")
+        skipped = {
+            key
+            for key, line in recorded().items()
+            if options.skip and is_right(line) and (options.skip == "right" or cells_of(line)[-1] == state)
+        }
+        found = {"published": published, "tests": of_the_tests}
+        browser = None
+        for name, make in (one for kind, works in found.items() if options.only in (None, kind) for one in works()):
+            ways = [way for way in options.way or WAYS if (name, way) not in skipped]
+            if not ways or not re.search(options.pattern, name):
+                continue
+            work = make()
+            for way in ways:
+                if browser is None or rows[-1].failure:  # the tab before may have taken the GPU's process with it
+                    browser = in_a_new_browser(browser)
+                begin = time.monotonic()
+                rows.append(answered(browser, server.url, folder, work, way)._replace(site=state))
+                took = f"({time.monotonic() - begin:.0f} s)"
+                print(rows[-1].line(), "" if rows[-1].right else "WRONG", took, flush=True)
+                if options.write:
+                    PAGE.write_text(written(rows, browser.version) + "\n", encoding="utf-8")
+        if browser is not None:
+            browser.close()
         server.shutdown()
     wrong = [row for row in rows if not row.right]
     print(f"{len(rows) - len(wrong)} of {len(rows)} right")
