@@ -4,26 +4,30 @@ digits (labels), the wake word of examples/micro_wake_word, two small vision net
 ResNet-50 (weights drawn at random, images too: the float model's classes are the labels), a transformer encoder, a
 language model of 15 million parameters on a prompt, and silero where a folder of models lies beside the checkout.
 
-emberlet: weights in 8 and in 4 bits (GPTQ, a scale for 32 weights), and 8 bits with activations. onnxruntime:
-`quantize_static` with a scale for each channel; for the language model `quantize_dynamic`, and MatMulNBits with 4 bits.
-emberlet runs on the fastest way of this machine's processor that is installed: native, WebAssembly or NumPy. Each
-measurement is a process of its own with one or two threads; the least time of a call counts. Writes
-benches/results/quantize.md; rows of models that are not measured stay. The benchmark's own processes run it with
-`--child`.
+emberlet: weights in 8 and in 4 bits (a scale for 32 weights; GPTQ for small models), and 8 bits with activations.
+onnxruntime: `quantize_static` with a scale for each channel; for the language model `quantize_dynamic`, and MatMulNBits
+with 4 bits. emberlet runs on the fastest way of this machine's processor that is installed: native, WebAssembly or
+NumPy. A second table compares its own float and int8 on each backend.
+
+Each row is a process of its own with one or two threads; the least time of a call counts. One that takes longer than
+--limit seconds, or fails, is a row of dashes with its reason below the table. Quantized models stay in .cache/quantize,
+under a digest of the float model, its samples and the sources that quantize. Writes benches/results/quantize.md; rows
+of models that are not measured stay. The benchmark's own processes run it with `--child`.
 """
 
 from __future__ import annotations
 
 import argparse
 import gzip
+import hashlib
 import json
 import logging
 import os
 import platform
 import runpy
+import shutil
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Mapping
 from importlib.util import find_spec
@@ -39,17 +43,28 @@ RESULTS = ROOT / "benches" / "results" / "quantize.md"
 SHARED = ROOT.parent / "shared" / "models"
 MODELS = ROOT / "tests" / "models"
 THREADS = (1, 2)
+CACHE = ROOT / ".cache" / "quantize"
+QUANTIZING = ("codegen", "core/functional/quantized", "core/host/cli/quantize", "core/host/quantization", "core/nn",
+              "core/store")  # fmt: skip
+OPTIONS: dict[str, dict[str, Any]] = {
+    "emberlet float": {},
+    "emberlet int8": {"bits": 8, "activations": True},
+    "emberlet int8 weights": {"bits": 8},
+    "emberlet int4 weights": {"bits": 4, "level": 32, "method": "gptq"},
+}
 Arrays = Mapping[str, NDArray[Any]]
 
 
 class Case(NamedTuple):
     """A model as ONNX, samples of its inputs (a row of the arrays with axes each), and their labels, None for the float
-    model's. language: whether it is one, which is quantized without calibrated activations."""
+    model's. language: whether it is one, which is quantized without calibrated activations. large: whether its weights
+    of 4 bits are rounded to the nearest."""
 
     model: Any
     samples: Arrays
     labels: NDArray[Any] | None = None
     language: bool = False
+    large: bool = False
 
 
 def digits() -> Case:
@@ -78,7 +93,7 @@ def mobilenet() -> Case:
     data = (MODELS / "architectures" / "timm_mobilenetv3.onnx.gz").read_bytes()
     model = onnx.load_model_from_string(gzip.decompress(data))
     shape = [d.dim_value or 1 for d in model.graph.input[0].type.tensor_type.shape.dim]
-    return images(model, tuple(shape[1:]), 32)
+    return images(model, tuple(shape[1:]), 16)._replace(large=True)
 
 
 def small(name: str) -> Case:
@@ -100,7 +115,8 @@ def llama() -> Case:
     draw = np.random.default_rng(0)
     empty = np.zeros((8, sizes.heads, 0, sizes.width // sizes.heads), np.float32)
     caches = {f"past_key_values.{n}.{what}": empty for n in range(sizes.layers) for what in ("key", "value")}
-    return Case(decoder(sizes), {"tokens": draw.integers(0, sizes.words, (8, 32)), **caches}, language=True)
+    tokens = draw.integers(0, sizes.words, (8, 32))
+    return Case(decoder(sizes), {"tokens": tokens, **caches}, language=True, large=True)
 
 
 def silero() -> Case:
@@ -120,9 +136,9 @@ CASES: dict[str, Callable[[], Case]] = {
     "wake word": wake_word,
     "residual_cnn": lambda: small("residual_cnn"),
     "mobile_cnn": lambda: small("mobile_cnn"),
-    "squeezenet": lambda: images(network("squeezenet"), (3, 224, 224), 8),
+    "squeezenet": lambda: images(network("squeezenet"), (3, 224, 224), 8)._replace(large=True),
     "mobilenetv3": mobilenet,
-    "resnet50": lambda: images(network("resnet50"), (3, 224, 224), 4),
+    "resnet50": lambda: images(network("resnet50"), (3, 224, 224), 2)._replace(large=True),
     "encoder": encoder,
     "llama 15 M": llama,
     "silero": silero,
@@ -137,32 +153,62 @@ def rows(case: Case) -> list[dict[str, NDArray[Any]]]:
     return [{n: np.asarray(x[k]) if whole else x[k : k + 1] for n, x in case.samples.items()} for k in range(count)]
 
 
-def save(case: Case, folder: Path) -> list[str]:
-    """Write the float model, the samples and every quantized model; returns what was made, as `child` opens it."""
+def save(name: str, case: Case) -> Path:
+    """Write the float model and the samples into a folder of their own, unless they are there; returns it."""
     import onnx
 
-    path = folder / "float.onnx"
-    onnx.save(onnx.load(case.model) if isinstance(case.model, Path) else case.model, path)
-    names = [i.name for i in session(path, 1).get_inputs()]
+    model = onnx.load(case.model) if isinstance(case.model, Path) else case.model
+    model.ir_version = max(model.ir_version, 4)  # before, initializers were inputs, too, which SqueezeNet's are not
+    data = model.SerializeToString()
+    digest = hashlib.sha256(data)
+    names = [i.name for i in model.graph.input if i.name not in {t.name for t in model.graph.initializer}]
     samples = {(n or names[0]): x for n, x in case.samples.items()}
-    np.savez(folder / "samples.npz", **samples)
-    calls = rows(case._replace(samples=samples))
-    made = ["onnxruntime float", *theirs(path, folder, calls, case.language)]
-    made.append("emberlet float")
-    ours(path, folder / "float", samples, {})
-    kinds: dict[str, dict[str, Any]] = {
-        "emberlet int8 weights": {},
-        "emberlet int4 weights": {"bits": 4, "level": 32, "method": "gptq"},
-    }
-    if not case.language:
-        kinds["emberlet int8"] = {"activations": True}
-    for kind, options in kinds.items():
-        try:
-            ours(path, folder / kind.replace(" ", "_"), samples, {"bits": 8, **options})
-            made.append(kind)
-        except Exception as error:
-            print(f"{kind}: {error}", flush=True)
-    return made
+    for n, x in samples.items():
+        digest.update(n.encode() + np.ascontiguousarray(x).tobytes())
+    for file in sorted(f for folder in QUANTIZING for f in (ROOT / folder).rglob("*.py")):
+        digest.update(file.read_bytes())
+    digest.update(Path(__file__).read_bytes())
+    folder = CACHE / f"{name.replace(' ', '_')}-{digest.hexdigest()[:16]}"
+    for old in CACHE.glob(f"{name.replace(' ', '_')}-*"):
+        if old != folder:
+            shutil.rmtree(old)
+    if not (folder / "samples.npz").is_file():
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "float.onnx").write_bytes(data)
+        np.savez(folder / "samples.npz", **samples)
+    return folder
+
+
+def kinds(case: Case) -> list[str]:
+    """The rows of a model."""
+    found = ["onnxruntime float", "onnxruntime int8", *(["onnxruntime int4"] if case.language else []), *OPTIONS]
+    return [kind for kind in found if not (case.language and kind == "emberlet int8")]
+
+
+def prepare(kind: str, folder: Path, language: bool, large: bool) -> None:
+    """Write the quantized model of a row, unless it is there."""
+    if kind == "onnxruntime float":
+        return
+    who, _, what = kind.partition(" ")
+    target = folder / (f"{what}.onnx" if who == "onnxruntime" else kind.replace(" ", "_"))
+    if target.exists():
+        return
+    draft = folder / f"draft-{os.getpid()}-{target.name}"
+    with np.load(folder / "samples.npz") as held:
+        samples = dict(held)
+    try:
+        if who == "onnxruntime":
+            theirs(what, folder / "float.onnx", draft, rows(Case(None, samples)), language)
+        else:
+            chosen = dict(OPTIONS[kind])
+            if large:
+                chosen.pop("method", None)
+            ours(folder / "float.onnx", draft, samples, chosen)
+        draft.replace(target)
+    finally:
+        if draft.is_dir():
+            shutil.rmtree(draft)
+        draft.unlink(missing_ok=True)
 
 
 def ours(path: Path, folder: Path, samples: Arrays, options: dict[str, Any]) -> None:
@@ -193,8 +239,8 @@ def quiet(_: str) -> None:
     pass
 
 
-def theirs(path: Path, folder: Path, calls: list[dict[str, NDArray[Any]]], language: bool) -> list[str]:
-    """Write the models that onnxruntime quantizes."""
+def theirs(what: str, path: Path, target: Path, calls: list[dict[str, NDArray[Any]]], language: bool) -> None:
+    """Write the model that onnxruntime quantizes."""
     from onnxruntime.quantization import CalibrationDataReader, QuantType, quantize_dynamic, quantize_static
 
     left = list(calls)
@@ -203,23 +249,16 @@ def theirs(path: Path, folder: Path, calls: list[dict[str, NDArray[Any]]], langu
         def get_next(self) -> dict[str, Any] | None:
             return left.pop() if left else None
 
-    made = []
-    try:
-        if language:
-            quantize_dynamic(str(path), str(folder / "int8.onnx"), per_channel=True, weight_type=QuantType.QInt8)
-        else:
-            quantize_static(str(path), str(folder / "int8.onnx"), Rows(), per_channel=True, weight_type=QuantType.QInt8)
-        made.append("onnxruntime int8")
-    except Exception as error:
-        print(f"onnxruntime int8: {error}", flush=True)
-    if language:
+    if what == "int4":
         import onnx
 
         from tools.decoder_model import decoder
 
-        onnx.save(decoder(bits=4), folder / "int4.onnx")
-        made.append("onnxruntime int4")
-    return made
+        onnx.save(decoder(bits=4), target)
+    elif language:
+        quantize_dynamic(str(path), str(target), per_channel=True, weight_type=QuantType.QInt8)
+    else:
+        quantize_static(str(path), str(target), Rows(), per_channel=True, weight_type=QuantType.QInt8)
 
 
 def session(path: Path, threads: int) -> Any:
@@ -235,7 +274,7 @@ def fastest() -> str:
     return "native" if find_spec("llvmlite") else "wasm" if find_spec("wasmtime") else "numpy"
 
 
-def opened(kind: str, folder: Path, threads: int) -> tuple[Callable[[dict[str, Any]], Any], int, str]:
+def opened(kind: str, folder: Path, threads: int, backend: str) -> tuple[Callable[[dict[str, Any]], Any], int, str]:
     """(a function from a sample's inputs to the first output, bytes of the file of its weights, the backend)"""
     who, _, what = kind.partition(" ")
     if who == "onnxruntime":
@@ -245,16 +284,18 @@ def opened(kind: str, folder: Path, threads: int) -> tuple[Callable[[dict[str, A
     from emberlet import asarray
     from emberlet.host.cli.model import load
 
-    backend = fastest()
     if backend == "native":
         from emberlet.wgpu_backend.llvm import set_threads
     elif backend == "wasm":
         from emberlet.wgpu_backend.wasm import set_threads
-    if backend != "numpy":
+    if backend in ("native", "wasm"):
         set_threads(threads)
-    at = folder / ("float" if what == "float" else kind.replace(" ", "_"))
+    at = folder / kind.replace(" ", "_")
     loaded = load(str(at / "model.py"), "numpy")
-    call = loaded.model.fork(backend).compile(backend=backend)
+    if backend == "python":
+        call: Any = loaded.model.fork(backend)
+    else:
+        call = loaded.model.fork(backend).compile(backend=backend)
     names = [i.name for i in loaded.inputs]
     with np.load(folder / "samples.npz") as held:
         first = rows(Case(None, dict(held)))[0]
@@ -269,61 +310,116 @@ def opened(kind: str, folder: Path, threads: int) -> tuple[Callable[[dict[str, A
     return run, (at / "model.bpk").stat().st_size, backend
 
 
-def child(kind: str, folder: Path, threads: int, seconds: float) -> None:
-    """Print a model's size and the least time of a call as JSON, and write its outputs."""
-    with np.load(folder / "samples.npz") as held:
-        calls = rows(Case(None, dict(held)))
-    run, size, backend = opened(kind, folder, threads)
-    if threads == THREADS[0]:
-        np.save(folder / (kind.replace(" ", "_") + ".npy"), np.stack([run(given) for given in calls]))
+def least(run: Callable[[dict[str, Any]], Any], given: dict[str, Any], seconds: float) -> float:
+    """The least milliseconds of a call."""
     best, end = float("inf"), time.perf_counter() + seconds
-    run(calls[0])
+    run(given)
     while time.perf_counter() < end or best == float("inf"):
         begin = time.perf_counter()
-        run(calls[0])
+        run(given)
         best = min(best, time.perf_counter() - begin)
-    print(json.dumps({"size": size, "ms": best * 1e3, "backend": backend}))
+    return best * 1e3
 
 
-def measured(name: str, seconds: float, limit: float) -> list[str]:
-    """The rows of one model. limit: seconds after which no more processes are started."""
+def child(kind: str, folder: Path, threads: int, options: argparse.Namespace) -> None:
+    """Print a model's size and the least time of a call as JSON, and write its outputs."""
+    prepare(kind, folder, options.language, options.large)
+    with np.load(folder / "samples.npz") as held:
+        calls = rows(Case(None, dict(held)))
+    backend = options.on or fastest()
+    run, size, where = opened(kind, folder, threads, backend)
+    if threads == THREADS[0] and not options.on:
+        np.save(folder / (kind.replace(" ", "_") + ".npy"), np.stack([run(given) for given in calls]))
+    print(json.dumps({"size": size, "ms": least(run, calls[0], options.seconds), "backend": where}))
+
+
+def process(words: list[str], threads: int, limit: float) -> dict[str, Any] | str:
+    """What a process of a row prints, or why there is nothing."""
+    environment = {**os.environ, "OPENBLAS_NUM_THREADS": str(threads), "OMP_NUM_THREADS": str(threads)}
+    try:
+        said = subprocess.run(
+            [sys.executable, __file__, *words], env=environment, capture_output=True, text=True, encoding="utf-8",
+            check=False, timeout=limit,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        return f"took more than {limit:.0f} s"
+    if said.returncode:
+        return (said.stderr.strip().splitlines() or [f"ended with status {said.returncode}"])[-1][:300]
+    found: dict[str, Any] = json.loads(said.stdout.splitlines()[-1])
+    return found
+
+
+class Measured(NamedTuple):
+    """The lines of a model in both tables, and the reasons of dashes."""
+
+    lines: list[str]
+    ratios: list[str]
+    notes: list[str]
+
+
+def measured(name: str, options: argparse.Namespace, share: float) -> Measured:
+    """One model. share: seconds after which no more processes are started."""
     from emberlet.host.quantization.comparison import compare
 
-    end = time.perf_counter() + limit
+    end = time.perf_counter() + share
     case = CASES[name]()
-    lines = []
-    with tempfile.TemporaryDirectory() as held:
-        folder = Path(held)
-        kinds = save(case, folder)
-        for kind in kinds:
-            found: dict[int, dict[str, Any]] = {}
-            for threads in THREADS:
-                if time.perf_counter() > end:
-                    break
-                words = ["--child", kind, str(folder), str(threads), "--seconds", str(seconds)]
-                environment = {**os.environ, "OPENBLAS_NUM_THREADS": str(threads), "OMP_NUM_THREADS": str(threads)}
-                said = subprocess.run(
-                    [sys.executable, __file__, *words], env=environment, capture_output=True, text=True,
-                    encoding="utf-8", check=False, timeout=600,
-                )  # fmt: skip
-                if said.returncode:
-                    print(f"{name}, {kind}: {said.stderr.strip().splitlines()[-1:]}", flush=True)
-                    break
-                found[threads] = json.loads(said.stdout.splitlines()[-1])
-            if not found:
-                continue
-            wanted, got = (
-                {"y": _flat(np.load(folder / (k.replace(" ", "_") + ".npy")))} for k in ("onnxruntime float", kind)
-            )
-            c = compare(wanted, got, case.labels)
-            share = [("–" if x is None else f"{x:.2%}") for x in (c.accuracy, c.same_best)]
-            times = [f"{found[t]['ms']:.3f}" if t in found else "–" for t in THREADS]
+    folder = save(name, case)
+    out = Measured([], [], [])
+    flags = ["--seconds", str(options.seconds), *["--language"] * case.language, *["--large"] * case.large]
+
+    def row(kind: str, threads: int, *more: str) -> dict[str, Any] | str:
+        left = end - time.perf_counter()
+        if left < 1:
+            return "no time was left"
+        words = ["--child", kind, str(folder), str(threads), *flags, *more]
+        return process(words, threads, min(options.limit, left + 20))
+
+    for kind in kinds(case):
+        found: dict[int, dict[str, Any]] = {}
+        for threads in THREADS:
+            said = row(kind, threads)
+            if isinstance(said, str):
+                out.notes.append(f"- {name}, {kind}, {threads} thread{'s' * (threads > 1)}: {said}")
+                print(out.notes[-1], flush=True)
+                break
+            found[threads] = said
+        times = [f"{found[t]['ms']:.3f}" if t in found else "–" for t in THREADS]
+        size, where, figures = "–", "", ["–"] * 3
+        if THREADS[0] in found:
             first = found[THREADS[0]]
+            size = f"{first['size'] / 1e3:.1f}"
             where = "" if first["backend"] in ("", fastest()) else f" ({first['backend']})"
-            cells = [name, kind + where, f"{first['size'] / 1e3:.1f}", *share, f"{c.rms:.3%}", *times]
-            lines.append(f"| {' | '.join(cells)} |")
-            print(lines[-1], flush=True)
-    return lines
+            both = [folder / (k.replace(" ", "_") + ".npy") for k in ("onnxruntime float", kind)]
+            if all(f.is_file() for f in both):
+                c = compare({"y": _flat(np.load(both[0]))}, {"y": _flat(np.load(both[1]))}, case.labels)
+                shares = [("–" if x is None else f"{x:.2%}") for x in (c.accuracy, c.same_best)]
+                figures = [*shares, f"{c.rms:.3%}"]
+        out.lines.append(f"| {' | '.join([name, kind + where, size, *figures, *times])} |")
+        print(out.lines[-1], flush=True)
+    for backend in backends(name):
+        cells = []
+        for kind in OPTIONS:
+            if kind in kinds(case):
+                said = row(kind, 1, "--on", backend)
+                if isinstance(said, str):
+                    out.notes.append(f"- {name}, {kind} on {backend}: {said}")
+                elif said["backend"] != backend:
+                    said = "no plan"
+                cells.append("–" if isinstance(said, str) else f"{said['ms']:.3f}")
+            else:
+                cells.append("")
+        out.ratios.append(f"| {' | '.join([name, backend, *cells])} |")
+        print(out.ratios[-1], flush=True)
+    return out
+
+
+def backends(name: str) -> list[str]:
+    """Where a model's float and int8 are compared, of what is installed; plain Python and the GPU for small models."""
+    small_ones = name in ("digits", "wake word")
+    needs = {"native": "llvmlite", "wasm": "wasmtime", "numpy": "numpy", "wgpu": "wgpu", "python": "numpy"}
+    if not small_ones:
+        needs = {k: needs[k] for k in (("wasm", "numpy") if name in ("residual_cnn", "mobilenetv3", "encoder") else ())}
+    return [backend for backend, library in needs.items() if find_spec(library)]
 
 
 def _flat(x: NDArray[Any]) -> NDArray[Any]:
@@ -334,35 +430,42 @@ def _flat(x: NDArray[Any]) -> NDArray[Any]:
 def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("models", nargs="*", help=f"of {', '.join(CASES)} (default: all)")
-    parser.add_argument("--minutes", type=float, default=10, metavar="M", help="for all models, about (default: 10)")
-    parser.add_argument("--seconds", type=float, metavar="S", help="of calls in each process (default: by --minutes)")
+    parser.add_argument("--minutes", type=float, default=12, metavar="M", help="for everything, at most (default: 12)")
+    parser.add_argument("--seconds", type=float, default=0.5, metavar="S", help="of calls in each process (0.5)")
+    parser.add_argument("--limit", type=float, default=60, metavar="S", help="of each process, at most (default: 60)")
     parser.add_argument("--out", type=Path, default=RESULTS, metavar="FILE", help="write there instead")
+    for flag in ("--language", "--large"):
+        parser.add_argument(flag, action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--child", nargs=3, help=argparse.SUPPRESS)
+    parser.add_argument("--on", help=argparse.SUPPRESS)
     options = parser.parse_args(argv)
     logging.disable(logging.WARNING)  # onnxruntime recommends preprocessing
-    seconds = options.seconds or min(2.0, options.minutes * 60 / len(CASES) / 40)
     if options.child:
         kind, folder, threads = options.child
-        child(kind, Path(folder), int(threads), seconds)
+        child(kind, Path(folder), int(threads), options)
         return 0
     chosen = options.models or [name for name in CASES if name != "silero" or SHARED.is_dir()]
     for name in chosen:
         if name not in CASES:
             parser.error(f"there is no model {name!r}; there are {', '.join(CASES)}")
     load = os.getloadavg()[0]
-    begin = time.perf_counter()
-    found: dict[str, list[str]] = {}
+    end = time.perf_counter() + options.minutes * 60 - 20
+    found: dict[str, Measured] = {}
     for k, name in enumerate(chosen):
-        left = options.minutes * 60 - (time.perf_counter() - begin)
-        found[name] = measured(name, seconds, left / (len(chosen) - k) * 2)
-    write(options.out, found, load)
+        left = max(0.0, end - time.perf_counter())
+        found[name] = measured(name, options, min(left, left / (len(chosen) - k) * 2.5))
+        write(options.out, found, load)
     return 0
 
 
-def write(path: Path, found: dict[str, list[str]], load: float) -> None:
+def write(path: Path, found: dict[str, Measured], load: float) -> None:
     """Write the page, with the old rows of models that were not measured."""
     old = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
-    held = {name: [line for line in old if line.startswith(f"| {name} |")] for name in CASES}
+    at = next((i for i, line in enumerate(old) if line.startswith("| model | backend |")), len(old))
+
+    def kept(name: str, lines: list[str], start: str) -> list[str]:
+        return [line for line in lines if line.startswith(f"{start} {name}{' |' if start == '|' else ','}")]
+
     lines = [
         "# Quantized models",
         "",
@@ -377,7 +480,14 @@ def write(path: Path, found: dict[str, list[str]], load: float) -> None:
         "|---|---|---:|---:|---:|---:|---:|---:|",
     ]
     for name in CASES:
-        lines += found.get(name) or held[name]
+        lines += found[name].lines if name in found else kept(name, old[:at], "|")
+    lines += ["", "emberlet's own models on each backend, one thread, ms:", ""]
+    lines += [f"| model | backend | {' | '.join(kind.removeprefix('emberlet ') for kind in OPTIONS)} |"]
+    lines += [f"|---|---|{'---:|' * len(OPTIONS)}"]
+    for name in CASES:
+        lines += found[name].ratios if name in found else kept(name, old[at:], "|")
+    notes = [n for name in CASES for n in (found[name].notes if name in found else kept(name, old[at:], "-"))]
+    lines += ["", "Not measured:", "", *notes] if notes else []
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 

@@ -4,7 +4,6 @@ layers that hold the packed weight. Where the input is dequantized, too, integer
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Hashable
 from typing import Any, NamedTuple
 
@@ -12,6 +11,7 @@ from emberlet import dtypes
 from emberlet.dtypes import DType
 from emberlet.functional.quantized.packed_weights import unpack_bits
 from emberlet.functional.quantized.weights import pack_levels
+from emberlet.store.formats.onnx_weights import plain_name
 from emberlet.store.integer_blocks import IntegerBlocks
 from emberlet.store.quantizing import is_large
 from emberlet.tensor import Tensor
@@ -29,7 +29,6 @@ from ..ops.quantization import DequantizeLinear
 from .rewriting import Change, Rewrite, Walk, instead, rewrite, value_of
 
 SAID = "made {} dense layers with packed weights"
-ENDING = re.compile(r"(_quantized|_[Qq]\d(G\d+)?|_DequantizeLinear_Output|_dequantized)$")
 
 
 def run(graph: Graph) -> Rewrite:
@@ -87,7 +86,7 @@ def made(key: Hashable, name: Hashable, dtype: DType, shape: tuple[int, ...], re
         x = read().astype(dtype)
         return bytes(x.backend.to_bytes(x))
 
-    return Value(dtype, shape, Stored(load, key), ENDING.sub("", name) if isinstance(name, str) else name)
+    return Value(dtype, shape, Stored(load, key), plain_name(name) if isinstance(name, str) else name)
 
 
 def packed(node: MatMulNBits) -> QuantizedLinear | None:

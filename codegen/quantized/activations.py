@@ -44,6 +44,7 @@ def prepared(model: ModelProto) -> ModelProto:
     found.CopyFrom(model)
     if any(n.op_type in QUANTIZED for n in found.graph.node):
         raise UnsupportedError("the model is quantized already; quantize the float model that it was made from")
+    found.ir_version = max(found.ir_version, 4)  # before, every initializer was an input too
     opset = max((o.version for o in found.opset_import if o.domain in ("", "ai.onnx")), default=1)
     if opset < OPSET:
         try:
@@ -51,7 +52,6 @@ def prepared(model: ModelProto) -> ModelProto:
         except Exception as error:  # the converter raises RuntimeError and others of its own
             raise UnsupportedError(f"opset {opset} cannot be converted to {OPSET}: {error}") from None
     graph = found.graph
-    found.ir_version = max(found.ir_version, 4)  # before, every initializer was an input too
     given = {t.name for t in graph.initializer}
     _keep(graph.input, [i.name not in given for i in graph.input])
     read = {o.name for o in graph.output}

@@ -24,6 +24,7 @@ from ..nn.linear import Linear
 from ..nn.quantized_weight import FakeQuantizedWeight, QuantizedWeight
 from ..param import Param
 from ..tensor import Tensor
+from .formats.onnx_weights import plain_name
 from .quantizing import layers_with_weights
 from .snapshot import Snapshot
 from .sources import store_of
@@ -48,18 +49,21 @@ class Fitted(NamedTuple):
 def fitted(module: Module, at: At, layout: str | None) -> Fitted:
     """The weights of layers that `at` holds in another form than the module. layout: that of float weights."""
     out = Fitted({}, {}, {}, {})
+    # The weights that a file holds as integers with scales, by their own names.
+    stored = {plain_name(n): n for n, s in at.items() if s.real is not None and plain_name(n) not in at}
+    at = {**at, **{name: at[n].real.named(name) for name, n in stored.items()}}  # type: ignore[union-attr]
     for path, _, layer, axis in layers_with_weights(module):
         name = path + "weight"
         old = _old_names(path, at)
         held = {**{n: s for n, s in at.items() if n not in old}, **{old[n]: at[n] for n in old}} if old else at
         try:
-            pairs = dict(_weight(name, layer, axis, held, layout, out.narrowed))
+            pairs = dict(_weight(name, layer, axis, held, layout, out.narrowed, name in stored))
         except LoadError as error:
             out.wrong[next(iter(_names(name, layer.weight)))] = str(error)
             continue
         if old and not pairs:
             pairs = {new: held[new] for new in old.values()}
-        source = tuple(old) or tuple(name + end for end in ("", *ENDS) if name + end in at)
+        source = tuple(old) or tuple(stored.get(name + e, name + e) for e in ("", *ENDS) if name + e in at)
         for key, snapshot in pairs.items():
             out.found[key] = snapshot
             out.taken[key] = source
@@ -84,9 +88,10 @@ def _names(name: str, weight: Any) -> list[str]:
 
 
 def _weight(
-    name: str, layer: Any, axis: int, at: At, layout: str | None, narrowed: dict[str, Callable[[], float]]
-) -> Iterator[tuple[str, Snapshot]]:
-    """The parameters of a layer's weight, where `at` holds it in another form."""
+    name: str, layer: Any, axis: int, at: At, layout: str | None, narrowed: dict[str, Callable[[], float]],
+    integers: bool,
+) -> Iterator[tuple[str, Snapshot]]:  # fmt: skip
+    """The parameters of a layer's weight, where `at` holds it in another form. integers: whether the file does."""
     weight = layer.weight
     packed = name + ".values" in at and name + ".scale" in at
     real = next((at[n] for n in (name, name + ".real") if n in at and at[n].dtype.is_float), None)
@@ -108,9 +113,9 @@ def _weight(
             yield from _repacked(name, weight, real)
         else:
             yield from _quantized(name, weight, upright)
-    elif packed or name not in _names(name, weight) or real is not at.get(name):
+    elif packed or integers or name not in _names(name, weight) or real is not at.get(name):
         [own] = _names(name, weight)
-        if own in at and not packed:
+        if own in at and not packed and not integers:
             return
         upright = _unpacked(name, tuple(weight.shape), axis, at) if packed else _upright(layer, weight, real, layout)
         turn = layout == "pytorch" and own == name and isinstance(layer, Linear)  # it is transposed where it is loaded
@@ -207,14 +212,15 @@ def _quantized(name: str, weight: QuantizedWeight, real: Snapshot) -> Iterator[t
 def _is_packed_so(layer: Any, weight: QuantizedWeight, real: Snapshot, layout: str | None) -> bool:
     """Whether a file's integers are those that the weight would hold, and are taken as they are."""
     found = real.packed
-    if found is None or weight.input_scale is not None or len(weight.shape) != 2:
+    if found is None or weight.input_scale is not None:
         return False
-    turned = isinstance(layer, Linear) and layout == "pytorch"
+    own = tuple(weight.shape)
+    turned = isinstance(layer, Linear) and (layout == "pytorch" or (layout is None and real.shape == own[::-1] != own))
     return (
-        real.shape == tuple(weight.shape[::-1] if turned else weight.shape)
+        real.shape == (own[::-1] if turned else own)
         and found.axis == (1 - weight.axis if turned else weight.axis)
         and (found.bits, found.size) == (weight.bits, weight.block_size)
-        and (weight.zero_point is not None or not found.affine)
+        and (weight.zero_point is not None or found.symmetric)
         and weight.scheme.value is None
         and weight.tensor_scale is None
         and (weight.scale.dtype is dtypes.float32 or _are_numbers_of(found.read()[1], weight.scale.dtype))
@@ -233,7 +239,7 @@ def _repacked(name: str, weight: QuantizedWeight, real: Snapshot) -> Iterator[tu
         if weight.zero_point is None:
             levels = (levels + (middle - packed.zero)).astype(dtypes.uint8)
             return {"values": pack_levels(levels, weight.bits), "scale": scale.reshape((-1,))}
-        zero = (scale * 0.0) + float(packed.zero)
+        zero = (scale * 0.0) + float(packed.zero) if packed.points is None else packed.points()
         if least is not None:  # where the scale is 0 all weights are -least: levels of 0 with a scale of 1
             flat = scale == 0
             levels = (levels * (~flat).astype(dtypes.uint8).reshape((*flat.shape, 1))).astype(dtypes.uint8)

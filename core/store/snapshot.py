@@ -23,7 +23,8 @@ class Packed(NamedTuple):
 
     axis: that of its channels; bits: of a level; size: how many weights of a channel share a scale; zero: the level
     of zero; affine: whether something is subtracted; read: levels uint8 (channels, blocks, size), scales float32
-    (channels, blocks), and None or what is subtracted, (channels, blocks), on the host.
+    (channels, blocks), and None or what is subtracted, (channels, blocks), on the host; points: the level of zero of
+    each block, float32 (channels, blocks), where blocks have their own, in place of `zero` and what is subtracted.
     """
 
     axis: int
@@ -32,6 +33,12 @@ class Packed(NamedTuple):
     zero: int
     affine: bool
     read: Callable[[], tuple[Tensor, Tensor, Tensor | None]]
+    points: Callable[[], Tensor] | None = None
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether the level of zero is the middle one, or becomes it by adding a number."""
+        return not self.affine if self.points is None else not bool((self.points() != float(self.zero)).any())
 
 
 class Quantized(NamedTuple):
@@ -53,7 +60,7 @@ class Snapshot:
     name: its key; original: its name in the file; dtype, shape: those of `tensor()`; param_id: the 64-bit identity of a
     parameter, or None; stored: the dtype or scheme as named in the file; nbytes: its size in the file; same: equal for
     all names of one tensor, None if there is only one; quantized: how a burnpack stores it quantized, or None; packed:
-    its integers, or None.
+    its integers, or None; real: of a quantized weight's integers in a file, the weight as floats, or None.
     """
 
     __slots__ = (
@@ -66,6 +73,7 @@ class Snapshot:
         "packed",
         "param_id",
         "quantized",
+        "real",
         "same",
         "shape",
         "stored",
@@ -88,6 +96,7 @@ class Snapshot:
         self.same = same
         self.quantized: Quantized | None = None
         self.packed: Packed | None = None
+        self.real: Snapshot | None = None
         self._raw = raw
         self._make = make
 
@@ -124,7 +133,7 @@ class Snapshot:
             name, self.dtype, self.shape, raw=self._raw, make=self._make, original=self.original,
             param_id=self.param_id, stored=self.stored, nbytes=self.nbytes, same=self.same,
         )  # fmt: skip
-        made.quantized, made.packed = self.quantized, self.packed
+        made.quantized, made.packed, made.real = self.quantized, self.packed, self.real
         return made
 
     def mapped(self, function: Callable[[Tensor], Tensor], dtype: DType, shape: tuple[int, ...]) -> Snapshot:

@@ -84,6 +84,59 @@ def test_the_module_runs_on_other_backends(digits: Path, data: Path, tmp_path: P
     np.testing.assert_allclose(np.asarray(loaded(out).compile()(x)), wanted, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize(
+    ("words", "kinds"),
+    [
+        (["--onnx", "qdq"], ["DequantizeLinear"] * 4),
+        (["--onnx", "nbits"], ["DequantizeLinear"] * 2 + ["MatMulNBits"] * 2),
+        (["--onnx", "qdq", "--bits", "4", "--weights", "gptq,bias"], ["DequantizeLinear"] * 4),
+        (["--onnx", "qdq", "--scheme", "affine"], ["DequantizeLinear"] * 4),
+        (
+            ["--onnx", "nbits", "--bits", "4", "--scheme", "32", "--keep", "conv1", "--keep", "conv2"],
+            ["MatMulNBits"] * 2,
+        ),
+    ],
+)
+def test_the_onnx_file_holds_the_same_weights(
+    words: list[str], kinds: list[str], digits: Path, data: Path, tmp_path: Path, emberlet: Any
+) -> None:
+    import onnx
+    import onnxruntime
+    from emberlet import codegen
+
+    said = emberlet("quantize", digits, "--calibration", data, "--out", tmp_path / "out", "--time", "none", *words)
+    assert said.status == 0, said.err
+    path = tmp_path / "out" / "digits.onnx"
+    model = onnx.load(path)
+    assert sorted(n.op_type for n in model.graph.node if n.op_type in kinds) == kinds
+    assert path.stat().st_size < 42_000 * (0.5 if "--keep" not in words else 0.7)
+    x = images(data)[:32]
+    options = onnxruntime.SessionOptions()  # optimized, it rounds activations to 8 bits
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    [theirs] = session.run(None, {session.get_inputs()[0].name: x})
+    np.testing.assert_allclose(np.asarray(loaded(tmp_path / "out")(x)), theirs, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(np.asarray(codegen.load(str(path), "numpy")(x)), theirs, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["--onnx", "qdq", "--scheme", "32"], "blocks of 32 weights over several axes"),
+        (["--onnx", "qdq", "--scheme", "ue4m3"], "scales of two levels"),
+        (["--onnx", "qdq", "--bits", "4", "--scheme", "e2m1"], "weights of float4_e2m1fn that onnxruntime reads"),
+        (["--onnx", "qdq", "--activations"], "leave out --onnx"),
+    ],
+)
+def test_schemes_that_onnx_lacks_are_refused(
+    words: list[str], why: str, digits: Path, data: Path, tmp_path: Path, emberlet: Any
+) -> None:
+    said = emberlet("quantize", digits, "--calibration", data, "--out", tmp_path / "out", "--time", "none", *words)
+    assert said.status != 0
+    assert why in said.err
+    assert not (tmp_path / "out").exists()
+
+
 @pytest.mark.parametrize("method", ["minmax", "moving-average", "percentile", "entropy", "mse"])
 def test_activations_in_8_bits_are_onnxruntimes(
     method: str, digits: Path, data: Path, tmp_path: Path, emberlet: Any

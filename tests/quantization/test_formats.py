@@ -10,13 +10,16 @@ from typing import Any
 import emberlet
 import gguf
 import numpy as np
+import onnx
+import onnxruntime
 import pytest
 from emberlet import nn, store
+from emberlet.codegen.quantized import packing
 from emberlet.errors import DTypeError, EmberletError, FormatError, UnsupportedError
 from support.rows import every
 
 RNG = np.random.default_rng(4)
-FORMATS = ("bpk", "safetensors", "npz", "gguf")
+FORMATS = ("bpk", "safetensors", "npz", "gguf", "onnx", "onnx nbits")
 SCALES = ("float32", "float16", "bfloat16", "float8_e8m0fnu", "float8_e4m3fn")
 INTEGERS = [
     {"bits": bits, "mode": mode, "level": level, "scale_dtype": scale, "value_dtype": None}
@@ -42,7 +45,51 @@ def why_not(ending: str, scheme: dict[str, Any]) -> str:
             return "GGUF has no such blocks"
         if scheme["scale_dtype"] in ("float32", "float8_e4m3fn"):
             return "no numbers of float16"
+    if ending.startswith("onnx"):
+        if scheme["scale_dtype"] == "float8_e4m3fn":
+            return "ONNX has no scales of two levels"
+        if scheme["value_dtype"] == "float4_e2m1fn":
+            return "no weights of float4_e2m1fn that onnxruntime reads"
+        narrow = scheme["scale_dtype"] != "float32"
+        if scheme["mode"] == "affine" and narrow and zero_points_leave(scheme):
+            return "zero points are no integers"
     return ""
+
+
+def zero_points_leave(scheme: dict[str, Any]) -> bool:
+    """Whether zero points by narrow scales are beyond the integers of as many bits."""
+    net = drawn()
+    net.quantize_weights(**scheme)
+    top = (1 << scheme["bits"]) - 1
+    return any(float(np.asarray(each.weight.zero_point.val()).max()) > top for each in (net.fc, net.table))
+
+
+def as_onnx(net: Any, form: str) -> bytes:
+    """The network as an ONNX file with its packed weights."""
+    x = onnx.helper.make_tensor_value_info("x", 1, ["n", 64])
+    ids = onnx.helper.make_tensor_value_info("ids", 7, ["k"])
+    y, rows = (onnx.helper.make_tensor_value_info(*z) for z in (("y", 1, ["n", 6]), ("rows", 1, ["k", 64])))
+    nodes = [onnx.helper.make_node("MatMul", ["x", "fc.weight"], ["xw"]),
+             onnx.helper.make_node("Add", ["xw", "fc.bias"], ["y"]),
+             onnx.helper.make_node("Gather", ["table.weight", "ids"], ["rows"])]  # fmt: skip
+    held = [onnx.numpy_helper.from_array(np.asarray(value.val(), np.float32), name) for name, value in
+            (("fc.weight", net.fc.weight), ("table.weight", net.table.weight), ("fc.bias", net.fc.bias))]  # fmt: skip
+    graph = onnx.helper.make_graph(nodes, "g", [x, ids], [y, rows], held)
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8)
+    weights = {f"{name}.weight": packing.Placed(getattr(net, name).weight, False) for name in ("fc", "table")}
+    made = packing.packed(model, weights, form)
+    onnx.checker.check_model(made)
+    return bytes(made.SerializeToString())
+
+
+def read_by_onnxruntime(data: bytes) -> list[Any]:
+    """Both weights, as onnxruntime dequantizes them."""
+    options = onnxruntime.SessionOptions()  # optimized, it rounds x to 8 bits
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    session = onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
+    given = {"x": np.eye(64, dtype=np.float32), "ids": np.arange(7)}
+    y, rows = session.run(["y", "rows"], given)
+    return [y, rows]
 
 
 def network() -> Any:
@@ -51,25 +98,44 @@ def network() -> Any:
     return net
 
 
-@every("scheme", INTEGERS + FLOATS)
-def test_a_scheme_comes_back_from_every_format_that_has_it(scheme: dict[str, Any]) -> None:
-    net = network()
+def drawn() -> Any:
+    """The same weights in each call."""
+    net, rng = network(), np.random.default_rng(5)
     for each in (net.fc, net.table):
-        w = RNG.normal(size=each.weight.shape) * np.exp2(RNG.integers(-3, 3, each.weight.shape[0]))[:, None]
+        w = rng.normal(size=each.weight.shape) * np.exp2(rng.integers(-3, 3, each.weight.shape[0]))[:, None]
         each.weight.set(emberlet.asarray(w.astype(np.float32)))
+    net.fc.bias.set(emberlet.zeros(6))
+    return net
+
+
+@every("scheme", INTEGERS + FLOATS)
+def test_a_scheme_comes_back_from_every_format_that_has_it(scheme: dict[str, Any], tmp_path: Path) -> None:
+    net = drawn()
     net.quantize_weights(**scheme)
     wanted = [np.asarray(each.weight.val()) for each in (net.fc, net.table)]
     for ending in FORMATS:
         reason, file = why_not(ending, scheme), io.BytesIO()
         name = {"bpk": "burnpack"}.get(ending, ending)
-        if reason:
+        if ending.startswith("onnx"):
+            form = "nbits" if "nbits" in ending else "qdq"
+            if reason:
+                with pytest.raises(EmberletError, match=reason):
+                    as_onnx(net, form)
+                continue
+            file.write(as_onnx(net, form))
+            for real, theirs in zip(wanted, read_by_onnxruntime(file.getvalue()), strict=True):
+                np.testing.assert_array_equal(theirs, real)
+        elif reason:
             with pytest.raises(EmberletError, match=reason):
                 net.save_into(file, format=name)
             continue
-        net.save_into(file, format=name)
+        else:
+            net.save_into(file, format=name)
         same, wide = network(), network()
         same.quantize_weights(**scheme)
-        opened = store.open(file.getvalue())
+        path = tmp_path / f"m.{ending.partition(' ')[0]}"
+        path.write_bytes(file.getvalue())
+        opened = store.open(path)
         lost = same.load_from(opened).quantized
         assert max(lost.values(), default=0.0) < (1e-3 if ending == "gguf" else 1e-12), ending
         wide.load_from(opened, layout=None if ending == "gguf" else "burn")

@@ -18,6 +18,7 @@ from ...errors import FormatError
 from ..reading import Bytes, check_sharing, contents
 from ..snapshot import Snapshot, bools
 from ..stored import Store
+from .onnx_weights import READS, Reading, join
 
 DTYPES = {
     1: dtypes.float32, 2: dtypes.uint8, 3: dtypes.int8, 4: dtypes.uint16, 5: dtypes.int16, 6: dtypes.int32,
@@ -97,12 +98,15 @@ def read(data: Bytes, where: str, *, path: str | None = None, limits: Limits, **
     metadata: dict[str, str] = {}
     graphs = 0
     places: set[str] = set()
+    nodes: list[Reading] = []
     model = _Message(data, 0, len(data), where)
     for number, start, end in model.fields():
         if number == 7 and end >= 0:
             graphs += 1
             graph = model.part(start, end)
             for n, a, b in graph.fields():
+                if n == 1 and b >= 0 and (node := _reading(graph.part(a, b))):
+                    nodes.append(node)
                 if n == 5 and b >= 0:
                     if len(found) >= limits.tensors:
                         raise FormatError(f"{where}: more initializers than the limit of {limits.tensors}")
@@ -119,10 +123,35 @@ def read(data: Bytes, where: str, *, path: str | None = None, limits: Limits, **
             metadata[texts.get(1, "")] = texts.get(2, "")
     if not graphs:
         raise FormatError(f"{where}: is not an ONNX model: it holds no graph")
+    join(found, nodes)
     if path is not None:
         held = len(data) + sum(_size_of(os.path.join(os.path.dirname(path), place)) for place in places)
         check_sharing(where, sum(s.nbytes for s in found.values()), held)
     return Store(found, format="onnx", origin=where, metadata=metadata, extras=extras)
+
+
+def _reading(node: _Message) -> Reading | None:
+    """A node that reads integers, or None."""
+    inputs: list[tuple[int, int]] = []
+    ints: dict[str, int] = {}
+    kind = ""
+    for number, start, end in node.fields():
+        if number == 1 and end >= 0 and len(inputs) < MAX_RANK:
+            inputs.append((start, end))
+        elif number == 4 and end >= 0:
+            kind = node.text(start, end)
+            if kind not in READS:
+                return None
+        elif number == 5 and end >= 0:
+            name, value = "", 0
+            part = node.part(start, end)
+            for n, a, b in part.fields():
+                if n == 1:
+                    name = part.text(a, b)
+                elif n == 3 and b < 0:
+                    value = a if a < 1 << 63 else a - (1 << 64)
+            ints[name] = value
+    return Reading(kind, tuple([node.text(*span) for span in inputs]), ints) if kind else None
 
 
 def _tensor(message: _Message, path: str | None, limits: Limits, places: set[str]) -> Snapshot | tuple[str, str]:

@@ -48,6 +48,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "consecutive layers, ONNX files) and bias (correct biases by the samples); equalize,bias for example "
         "(default: rtn)",
     )
+    parser.add_argument(
+        "--onnx",
+        choices=("qdq", "nbits"),
+        help="write an ONNX file with the quantized weights, too: DequantizeLinear of integers, or MatMulNBits for "
+        "products of matrices",
+    )
     parser.add_argument("--activations", action="store_true", help="quantize activations to 8 bits, too (ONNX files)")
     parser.add_argument(
         "--method", choices=METHODS, default="minmax", help="how the activations' ranges are chosen (default: minmax)"
@@ -111,13 +117,13 @@ def run(arguments: argparse.Namespace) -> int:
             source: Source = Static(arguments.model, arguments.name, fit, arguments.method, arguments.percentile, _tell,
                                     equalize)  # fmt: skip
         else:
-            source = Source(arguments.model, arguments.name, equalize)
+            source = Source(arguments.model, arguments.name, equalize, arguments.onnx)
         fit(source.inputs)
     source.check(arguments.keep)
     scheme = scheme.keeping(arguments.keep)
     out, inputs = Path(arguments.out), [*source.files, *arguments.calibration]
     text = writing.quantizing(source.text, scheme)
-    writing.check(out, source.stem, text, inputs, arguments.force, arguments.activations)
+    writing.check(out, source.stem, text, inputs, arguments.force, arguments.activations or bool(arguments.onnx))
 
     with step("choosing weights"), noted():
         source.choose(scheme, bias, samples, _tell)
@@ -230,6 +236,8 @@ def _check(a: argparse.Namespace) -> None:
     method = weight_words(a.weights)[0]
     if a.activations and method != "rtn":
         raise EmberletError("--activations rounds weights to the nearest: leave out gptq and awq")
+    if a.activations and a.onnx:
+        raise EmberletError("--activations writes an ONNX file itself: leave out --onnx")
     words = scheme_words(a.scheme, a.bits)
     WeightScheme(a.bits, words["mode"], words["level"], "min-max", words["scale_dtype"], words["value_dtype"])
     if words["value_dtype"] is not None and method != "rtn":

@@ -38,8 +38,12 @@ class Source:
     stem: str
     files: tuple[str, ...]
 
-    def __init__(self, path: str, name: str | None, equalize: bool = False) -> None:
+    def __init__(self, path: str, name: str | None, equalize: bool = False, form: str | None = None) -> None:
+        """form: of the ONNX file that is written, too, None for none (codegen/quantized/packing.py)."""
         self.files = (path,)
+        self.form = form
+        if form and not path.endswith(".onnx"):
+            raise EmberletError("--onnx needs the ONNX file: quantize that instead of the generated module")
         self.chosen: dict[str, dict[str, Any]] = {}
         if equalize and not path.endswith(".onnx"):
             raise EmberletError("--weights equalize needs the ONNX file: quantize that instead of the generated module")
@@ -67,7 +71,11 @@ class Source:
     def _of_onnx(self, path: str, name: str | None, equalize: bool) -> None:
         require(path)
         self.stem = file_stem(name or Path(path).stem)
-        self._take(*self.translated(prepared(path, True, "--weights equalize") if equalize else path))
+        if not (equalize or self.form):
+            self._take(*self.translated(path))
+            return
+        self.proto = prepared(path, equalize, "--onnx" if self.form else "--weights equalize")
+        self._take(*self.translated(self.proto))
 
     def translated(self, source: Any) -> tuple[Loaded, str]:
         """(the model of an ONNX file or ModelProto with its weights, the source of its module)"""
@@ -123,7 +131,34 @@ class Source:
 
     def final(self, scheme: Scheme) -> tuple[Any, str, dict[str, bytes]]:
         """(the quantized model, the source of its module before the line that quantizes, more files by name)"""
-        return self.variant(scheme), self.text, {}
+        made = self.variant(scheme)
+        return made, self.text, {self.stem + ".onnx": self._packed(made)} if self.form else {}
+
+    def _packed(self, made: Any) -> bytes:
+        """The ONNX file with the weights of the quantized module."""
+        from emberlet.codegen.quantized import activations, packing
+
+        weights: dict[str, Any] = {}
+        biases: dict[str, Any] = {}
+        for name, layer in _layers(made).items():
+            value = self.record.get(f"{name}.weight")
+            if not hasattr(layer.weight, "scheme"):
+                continue
+            held = None if value is None else _origin(value)
+            if value is None or held is None:
+                raise UnsupportedError(
+                    f"--onnx: the weight of {name} is no initializer of the file; leave it in float with --keep {name}"
+                )
+            weights[held] = packing.Placed(layer.weight, hasattr(value.source, "matrix"))
+            if "bias" in self.chosen.get(name, {}):
+                biases[_origin(self.record[f"{name}.bias"]) or ""] = np.asarray(layer.bias.val(), np.float32)
+        with refusing(self.files[0]):
+            read = activations.readers(self.proto.graph)
+            if any(len(read.get(held, ())) != 1 for held in biases):
+                raise UnsupportedError("a corrected bias is no initializer of its own; leave out --weights bias")
+            proto = packing.packed(activations.with_values(self.proto, biases), weights, self.form or "")
+        proto.producer_name = PRODUCER
+        return activations.serialized(proto)
 
 
 def _layers(model: Any) -> dict[str, Any]:

@@ -1,0 +1,218 @@
+"""An ONNX model with the packed weights of a quantized module: as DequantizeLinear of integers, or as MatMulNBits.
+Needs the package onnx.
+
+Scales are float32 in the file, whatever the module's are: products of float16 scales would be rounded again. Products
+with weights of 2 bits are always MatMulNBits: onnxruntime 1.32 multiplies dequantized ones wrongly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from emberlet.errors import UnsupportedError
+from emberlet.functional.quantized.packed_weights import unpack_bits
+from emberlet.nn.quantized_weight import QuantizedWeight
+
+from .activations import readers
+
+if TYPE_CHECKING:
+    from onnx import GraphProto, ModelProto, NodeProto
+
+FORMS = ("qdq", "nbits")
+INTEGERS = {(8, True): "INT8", (8, False): "UINT8", (4, True): "INT4", (4, False): "UINT4", (2, True): "INT2",
+            (2, False): "UINT2"}  # fmt: skip
+FLOATS = {"float8_e4m3fn": "FLOAT8E4M3FN", "float8_e5m2": "FLOAT8E5M2"}  # onnxruntime reads none of 4 bits
+# The first opset whose DequantizeLinear takes integers of so many bits, and blocks.
+OPSETS = {8: 13, 4: 21, 2: 25}
+FLOATS_SINCE = 19
+BLOCKS_SINCE = 21
+
+
+class Placed(NamedTuple):
+    """A packed weight, and whether the model's initializer is its transpose."""
+
+    weight: QuantizedWeight
+    turned: bool
+
+
+def packed(model: ModelProto, weights: Mapping[str, Placed], form: str = "qdq") -> ModelProto:
+    """A copy of the model whose initializers are these packed weights, by their names. form: "qdq", or "nbits" for
+    MatMulNBits where a product of matrices reads them. Raises UnsupportedError for a weight that ONNX has no form for,
+    and names it."""
+    import onnx
+    from onnx import version_converter
+
+    found = onnx.ModelProto()
+    found.CopyFrom(model)
+    by_nbits = {
+        name for name, placed in weights.items()
+        if (form == "nbits" or placed.weight.bits == 2) and _products(found.graph, name, placed)
+    }  # fmt: skip
+    needed = max((_opset(name, p.weight) for name, p in weights.items() if name not in by_nbits), default=0)
+    opset = max((o.version for o in found.opset_import if o.domain in ("", "ai.onnx")), default=1)
+    if opset < needed:
+        try:
+            found = version_converter.convert_version(found, needed)
+        except Exception as error:  # the converter raises RuntimeError and others of its own
+            raise UnsupportedError(f"opset {opset} cannot be converted to {needed}: {error}") from None
+    found.ir_version = max(found.ir_version, {19: 9, 21: 10, 25: 13}.get(needed, 4))
+    if by_nbits and not any(o.domain == "com.microsoft" for o in found.opset_import):
+        found.opset_import.add(domain="com.microsoft", version=1)
+    for name, placed in weights.items():
+        if name in by_nbits:
+            _as_nbits(found.graph, name, placed)
+        else:
+            _as_qdq(found.graph, name, placed)
+    left = {t.name for t in found.graph.initializer} - {n for node in found.graph.node for n in node.input}
+    for t in [t for t in found.graph.initializer if t.name in left]:
+        found.graph.initializer.remove(t)
+    return found
+
+
+def _opset(name: str, w: QuantizedWeight) -> int:
+    """The opset that DequantizeLinear of a weight needs. Raises UnsupportedError."""
+    blocks = -(-w.count // w.block_size)
+    why = ""
+    if w.tensor_scale is not None:
+        why = "scales of two levels"
+    elif w.input_scale is not None:
+        why = "scales of inputs (awq)"
+    elif w.scheme.value is not None and w.scheme.value.name not in FLOATS:
+        why = f"weights of {w.scheme.value} that onnxruntime reads"
+    elif blocks > 1 and len(w.shape) != 2:
+        why = f"blocks of {w.block_size} weights over several axes"
+    if why:
+        raise UnsupportedError(f"{name}: ONNX has no {why}; leave out --onnx, or give another --scheme")
+    return max(OPSETS[w.bits], BLOCKS_SINCE if blocks > 1 else 0, FLOATS_SINCE if w.scheme.value is not None else 0)
+
+
+def _levels(w: QuantizedWeight) -> Any:
+    """The levels, uint8 (channels, weights of each)."""
+    values = w.values.val()
+    levels = np.asarray(unpack_bits(values, w.bits)).reshape(values.shape[0], -1)
+    return levels[:, : w.count]
+
+
+def _grid(name: str, w: QuantizedWeight) -> tuple[Any, Any]:
+    """(scales float32 (channels, blocks), zero points, integers of the same shape, or None)"""
+    scales = np.asarray(w.scales()).reshape(w.shape[w.axis], -1)
+    if w.zero_point is None:
+        return scales, None
+    zero = np.asarray(w.zero_point.val()).reshape(scales.shape)
+    if not ((zero == np.rint(zero)) & (zero >= 0) & (zero < 1 << w.bits)).all():
+        raise UnsupportedError(
+            f"{name}: its zero points are no integers of {w.bits} bits, as ONNX's are; leave out --onnx, or give "
+            "another --scheme"
+        )
+    return scales, zero.astype(np.uint8)
+
+
+def _tensor(graph: GraphProto, name: str, kind: str, x: Any) -> None:
+    from onnx import TensorProto, helper, numpy_helper
+
+    if kind in ("INT8", "UINT8", "FLOAT"):
+        graph.initializer.append(numpy_helper.from_array(np.ascontiguousarray(x), name))
+        return
+    flat = x.reshape(-1).tolist()
+    graph.initializer.append(helper.make_tensor(name, TensorProto.DataType.Value(kind), x.shape, flat))
+
+
+def _as_qdq(graph: GraphProto, name: str, placed: Placed) -> None:
+    """Put DequantizeLinear before what reads a weight."""
+    from onnx import helper
+
+    w, turned = placed
+    scales, zero = _grid(name, w)
+    symmetric, axis = zero is None, w.axis
+    if w.scheme.value is not None:
+        kind = FLOATS[w.scheme.value.name]
+        rows = np.asarray(w.values.val().astype("float32")).reshape(len(scales), -1)[:, : w.count]
+    else:
+        kind = INTEGERS[w.bits, symmetric]
+        rows = _levels(w).astype(np.int16) - ((1 << (w.bits - 1)) if symmetric else 0)
+        rows = rows.astype(np.int8 if symmetric else np.uint8)
+    others = [n for i, n in enumerate(w.shape) if i != axis]
+    x = np.moveaxis(rows.reshape(-1, *others), 0, axis)
+    if turned:
+        x, axis = x.T, 1 - axis
+    more = {"axis": axis}
+    if scales.shape[1] > 1:
+        more = {"axis": 1 - axis, "block_size": w.block_size}
+
+    def placed_as(part: Any) -> Any:
+        return part[:, 0] if scales.shape[1] == 1 else part if axis == 0 else part.T
+
+    parts = [name + "_quantized", name + "_scale"]
+    _tensor(graph, parts[0], kind, x)
+    _tensor(graph, parts[1], "FLOAT", placed_as(scales))
+    if zero is not None:
+        parts.append(name + "_zero_point")
+        _tensor(graph, parts[2], kind, placed_as(zero))
+    result = name + "_dequantized"
+    for node in graph.node:
+        node.input[:] = [result if n == name else n for n in node.input]
+    graph.node.insert(0, helper.make_node("DequantizeLinear", parts, [result], name + "_DequantizeLinear", **more))
+
+
+def _products(graph: GraphProto, name: str, placed: Placed) -> list[NodeProto]:
+    """The nodes that read a weight, if MatMulNBits can stand for each."""
+    w = placed.weight
+    blocks = -(-w.count // w.block_size)
+    power = w.block_size & (w.block_size - 1) == 0 and w.block_size >= 16
+    if len(w.shape) != 2 or w.axis != 1 or not (power or blocks == 1) or w.scheme.value is not None:
+        return []
+    if w.tensor_scale is not None or w.input_scale is not None:
+        return []
+    found = readers(graph).get(name, [])
+    for node in found:
+        flags = {a.name: a.i for a in node.attribute if a.type == 2}
+        factors = [a.f for a in node.attribute if a.name in ("alpha", "beta")]
+        plain = node.op_type == "MatMul" or (
+            node.op_type == "Gemm" and not flags.get("transA") and all(f == 1.0 for f in factors)
+        )
+        turned = node.op_type == "Gemm" and bool(flags.get("transB"))
+        if not plain or len(node.input) < 2 or node.input[1] != name or turned != placed.turned:
+            return []
+        biases = [t for t in graph.initializer if t.name in node.input[2:3] and list(t.dims) == [w.shape[1]]]
+        if any(node.input[2:3]) and not biases:
+            return []
+    return found
+
+
+def _as_nbits(graph: GraphProto, name: str, placed: Placed) -> None:
+    """Replace the products that read a weight by MatMulNBits."""
+    from onnx import helper
+
+    w = placed.weight
+    scales, zero = _grid(name, w)
+    columns, blocks = scales.shape
+    size = w.block_size if blocks > 1 else max(16, 1 << (w.count - 1).bit_length())
+    levels = np.full((columns, blocks * size), 1 << (w.bits - 1), np.uint8)
+    levels[:, : w.count] = _levels(w)
+    each = 8 // w.bits
+    parts = [f"{name}_Q{w.bits}", name + "_scale"]
+    _tensor(graph, parts[0], "UINT8", _bytes(levels, w.bits).reshape(columns, blocks, size // each))
+    _tensor(graph, parts[1], "FLOAT", scales.reshape(-1))
+    if zero is not None:
+        parts.append(name + "_zero_point")
+        points = np.zeros((columns, -(-blocks // each) * each), np.uint8)
+        points[:, :blocks] = zero
+        _tensor(graph, parts[2], "UINT8", _bytes(points, w.bits))
+    for node in readers(graph)[name]:
+        inputs = [node.input[0], *parts]
+        if any(node.input[2:3]):
+            inputs += [""] * (5 - len(inputs)) + [node.input[2]]
+        made = helper.make_node(
+            "MatMulNBits", inputs, list(node.output), node.name, domain="com.microsoft", K=w.count, N=columns,
+            bits=w.bits, block_size=size,
+        )  # fmt: skip
+        node.CopyFrom(made)
+
+
+def _bytes(levels: Any, bits: int) -> Any:
+    """uint8 (n, k) -> uint8 (n, k * bits / 8), the first in the lowest bits."""
+    each = 8 // bits
+    parts = levels.reshape(len(levels), -1, each) << (np.arange(each, dtype=np.uint8) * bits)
+    return np.bitwise_or.reduce(parts, axis=2).astype(np.uint8)

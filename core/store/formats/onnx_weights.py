@@ -1,0 +1,140 @@
+"""The quantized weights of an ONNX file: the integers that DequantizeLinear, MatMulNBits, QLinearConv and QLinearMatMul
+read, with their scales and zero points, as float tensors that know their integers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from ... import dtypes
+from ...backend import Backend
+from ...functional.movement.rearranging import narrow, repeat
+from ...functional.quantized.packed_weights import unpack_bits
+from ...functional.quantized.weights import from_rows
+from ...tensor import Tensor
+from ..integer_blocks import IntegerBlocks
+from ..snapshot import Packed, Snapshot
+
+ENDING = re.compile(r"(_quantized|_[Qq]\d(G\d+)?|_DequantizeLinear_Output|_dequantized)$")
+# operator -> the inputs with the integers, the scale and the zero point
+READS = {"DequantizeLinear": (0, 1, 2), "MatMulNBits": (1, 2, 3), "QLinearConv": (3, 4, 5), "QLinearMatMul": (3, 4, 5)}
+
+
+class Reading(NamedTuple):
+    """A node of an ONNX file that reads integers: its operator, inputs, and attributes that are integers."""
+
+    kind: str
+    inputs: tuple[str, ...]
+    ints: Mapping[str, int]
+
+
+def plain_name(name: str) -> str:
+    """ "fc.weight" of "fc.weight_quantized" and "fc.weight_Q4", as quantizers name the integers of a weight."""
+    return ENDING.sub("", name)
+
+
+def join(found: Mapping[str, Snapshot], nodes: list[Reading]) -> None:
+    """Give the integers that these nodes read a `real`: the weight as floats."""
+    for node in nodes:
+        parts = [found.get(node.inputs[i]) if i < len(node.inputs) else None for i in READS[node.kind]]
+        values, scale, zero = parts
+        at = READS[node.kind][2]
+        if values is None or scale is None or (zero is None and any(node.inputs[at : at + 1])):
+            continue
+        if scale.dtype.is_float and values.real is None:
+            make = _of_nbits if node.kind == "MatMulNBits" else _of_integers
+            values.real = make(node, values, scale, zero)
+
+
+def _of_integers(node: Reading, values: Snapshot, scale: Snapshot, zero: Snapshot | None) -> Snapshot | None:
+    along = {"QLinearConv": 0, "QLinearMatMul": -1}.get(node.kind, node.ints.get("axis", 1))
+    block = node.ints.get("block_size", 0)
+    rank = len(values.shape)
+    if rank < 2 or not -rank <= along < rank:
+        return None
+    axis = along % rank
+    if block:
+        axis = 1 - axis if rank == 2 else axis
+    elif scale.size == 1:
+        axis = rank - 1 if rank == 2 else 0
+    if values.dtype.is_float and values.dtype.bits == 8:
+        return _of_floats(values, scale, along % rank, block)
+    form = IntegerBlocks.of(values.shape, values.dtype, scale.shape, along, block, axis)
+    if form is None:
+        return None
+
+    def read() -> tuple[Tensor, Tensor, Tensor | None]:
+        return form.levels(values.tensor()), form.scales(scale.tensor()), None
+
+    def points() -> Tensor:
+        return form.points(None if zero is None else zero.tensor(), scale.tensor())
+
+    packed = Packed(axis, form.bits, form.size, middle(form.bits), True, read, points)
+    return _real(values, values.shape, form.weights, packed)
+
+
+def _of_floats(values: Snapshot, scale: Snapshot, along: int, block: int) -> Snapshot | None:
+    """Floats of 8 bits, which are dequantized as they are."""
+    shape = values.shape
+    grid = tuple(-(-n // block) if block and i == along else n for i, n in enumerate(shape))
+    if scale.size != 1 and tuple(scale.shape) != (grid if block else (shape[along],)):
+        return None
+
+    def make(backend: Backend) -> Tensor:
+        scales = scale.tensor().astype(dtypes.float32)
+        if block:
+            scales = narrow(repeat(scales, block, axis=along), along, 0, shape[along])
+        elif scales.size > 1:
+            scales = scales.reshape(tuple(n if i == along else 1 for i, n in enumerate(shape)))
+        found: Tensor = (values.tensor().astype(dtypes.float32) * scales).to(backend)
+        return found
+
+    return Snapshot(plain_name(values.name), dtypes.float32, shape, make=make, original=values.original)
+
+
+def _of_nbits(node: Reading, values: Snapshot, scale: Snapshot, zero: Snapshot | None) -> Snapshot | None:
+    """The matrix (rows, columns) that MatMulNBits multiplies by."""
+    columns, rows, block = (node.ints.get(key, 0) for key in ("N", "K", "block_size"))
+    bits = node.ints.get("bits", 4)
+    if bits not in (2, 4, 8) or min(columns, rows, block) < 1 or any(node.inputs[4:5]):
+        return None
+    blocks, each = -(-rows // block), 8 // bits
+    size = min(block, -(-rows // each) * each)
+    if values.size != columns * blocks * block // each or scale.size != columns * blocks:
+        return None
+
+    def read() -> tuple[Tensor, Tensor, Tensor | None]:
+        levels = unpack_bits(values.tensor(), bits).reshape((columns, blocks, block))[:, :, :size]
+        return levels, scale.tensor().astype(dtypes.float32).reshape((columns, blocks)), None
+
+    def points() -> Tensor:
+        if zero is None:
+            return scale.tensor().astype(dtypes.float32).reshape((columns, blocks)) * 0.0 + float(middle(bits))
+        found = zero.tensor().reshape((columns, -1))
+        if zero.dtype is dtypes.uint8:
+            found = unpack_bits(found, bits)[:, :blocks]
+        return found.astype(dtypes.float32)
+
+    return _real(values, (rows, columns), rows, Packed(1, bits, size, middle(bits), True, read, points))
+
+
+def middle(bits: int) -> int:
+    """The level of zero of symmetric weights."""
+    return 1 << (bits - 1)
+
+
+def _real(values: Snapshot, shape: tuple[int, ...], count: int, packed: Packed) -> Snapshot:
+    """The float weight of these integers; count: the weights of a channel."""
+
+    def make(backend: Backend) -> Tensor:
+        levels, scales, _ = packed.read()
+        assert packed.points is not None
+        parts = (*scales.shape, 1)
+        real = (levels.astype(dtypes.float32) - packed.points().reshape(parts)) * scales.reshape(parts)
+        found: Tensor = from_rows(real.reshape((real.shape[0], -1))[:, :count], shape, packed.axis).to(backend)
+        return found
+
+    found = Snapshot(plain_name(values.name), dtypes.float32, shape, make=make, original=values.original)
+    found.packed = packed
+    return found
