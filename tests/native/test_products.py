@@ -26,6 +26,50 @@ def test_few_rows_by_a_matrix_beyond_the_cache_equal_float64(backend: NativeBack
     close(F.matmul(x, y), a.astype(np.float64) @ b.astype(np.float64), 260)
 
 
+@pytest.mark.parametrize("columns", [30, 49, 100, 196])
+@pytest.mark.parametrize("depth", [1024, 2048])
+def test_rows_whose_lengths_are_those_of_pages_equal_float64(backend: NativeBackend, depth: int, columns: int) -> None:
+    numbers = np.random.default_rng(columns)
+    a, b = (numbers.standard_normal(shape).astype(np.float32) for shape in ((31, depth), (depth, columns)))
+    x, y = (emberlet.asarray(v, backend=backend) for v in (a, b))
+    close(F.matmul(x, y), a.astype(np.float64) @ b.astype(np.float64), depth)
+
+
+PICTURES = [
+    ((2, 17, 5, 13), (31, 17, 3, 3), {"padding": 1}),
+    ((1, 17, 6, 14), (9, 17, 3, 3), {"padding": 2, "stride": 2}),
+    ((1, 20, 33, 27), (16, 20, 1, 1), {"stride": 2}),
+    ((1, 9, 40, 41), (40, 9, 3, 3), {"padding": 2, "dilation": 2}),
+    ((1, 12, 9, 70), (60, 12, 3, 5), {"padding": 1}),
+    ((1, 64, 12, 4), (18, 32, 3, 1), {"groups": 2}),
+    ((2, 30, 90), (17, 30, 3), {"padding": 1}),
+    ((2, 30, 91), (17, 30, 5), {"stride": 2}),
+    ((1, 7, 5, 6, 11), (20, 7, 3, 3, 3), {"padding": 1}),
+    ((1, 8, 4, 7, 16), (20, 8, 2, 3, 3), {"stride": 2}),
+]
+
+
+@pytest.mark.parametrize("kind", ["floats", "integers"])
+def test_convolutions_whose_panels_span_lines_equal_float64(backend: NativeBackend, kind: str) -> None:
+    for picture, kernel, options in PICTURES:
+        numbers = np.random.default_rng(len(picture))
+        if kind == "floats":
+            x, w = (numbers.standard_normal(shape).astype(np.float32) for shape in (picture, kernel))
+        else:
+            x, w = (numbers.integers(-127, 128, shape, dtype=np.int32) for shape in (picture, kernel))
+        wide = [emberlet.asarray(v.astype(np.float64), backend="numpy") for v in (x, w)]
+        want = np.asarray(F.conv(wide[0], wide[1], None, **options))
+        given = [emberlet.asarray(v, backend=backend) for v in (x, w)]
+        if kind == "floats":
+            close(F.conv(given[0], given[1], None, **options), want, int(np.prod(kernel[1:])))
+            continue
+        n = len(picture) - 2
+        stride, padding, dilation = (options.get(k, d) for k, d in (("stride", 1), ("padding", 0), ("dilation", 1)))
+        around = ((padding,) * 2,) * n
+        found = backend.conv_8bit(*given, None, (stride,) * n, around, (dilation,) * n, options.get("groups", 1))
+        np.testing.assert_array_equal(np.asarray(found).astype(np.float64), want)
+
+
 @pytest.mark.parametrize("axis", [0, 1])
 @pytest.mark.parametrize("length", [3, 16, 33, 197, 2051])
 def test_softmax_and_sums_equal_float64(backend: NativeBackend, length: int, axis: int) -> None:

@@ -29,6 +29,8 @@ def product(seed: int, backend: Any) -> None:
     """relu(a @ b), with batches, some of them shared, and transposed operands."""
     choose, numbers = random.Random(seed), np.random.default_rng(seed)
     rows, depth, columns = sizes(choose, 300, 3)
+    if choose.random() < 0.05:
+        depth = choose.choice([1024, 2048])  # rows as long as a page of memory
     lead = choose.choice([(), (), (2,), (2, 3)])
     a = numbers.standard_normal((*lead, rows, depth)).astype(np.float32)
     b = numbers.standard_normal((*lead[choose.randrange(2) :], depth, columns)[-2 - len(lead) :]).astype(np.float32)

@@ -19,6 +19,7 @@ from .emitter import size
 from .integers import MOST_ROWS, packed_products
 from .levels import bounds
 from .nest import begin, finish
+from .runs import runs
 
 _ONES = 0x01010101
 _SPAN = 255  # between the lowest and the highest value of an operand
@@ -43,6 +44,7 @@ def byte_contraction(item, stored, name, options):
 
 class _Bytes(Contraction):
     type = "i32"
+    tails = False
 
     def __init__(self, item, stored, what, options):
         Contraction.__init__(self, item, stored, what, options)
@@ -109,6 +111,10 @@ class _Bytes(Contraction):
         room = (room + 63) // 64 * 64
         self.panels_at = f.let(op("i32.add", at, i32(room)))
         f.scratch = room + together * self.panel_bytes
+        self.runs = runs(self) if self.halves is not None else None
+        if self.runs:
+            self.run_table = f.let(op("i32.add", at, i32(f.scratch)))
+            f.scratch += self.runs.room
         self._share(panels)
         self._open_grid()
         self._left_rows()
@@ -202,6 +208,9 @@ class _Bytes(Contraction):
         e, f = self.e, self.f
         if self.halves is None:
             self._by_fours(self._vectors)
+        elif self.runs:
+            self.runs.tabulate(self.run_table, size(self.runs.word))
+            self._by_fours(None)
         else:
             slot = self.right.attr[0]
             word = self.low.slots.types[slot]
@@ -244,21 +253,31 @@ class _Bytes(Contraction):
         return out
 
     def _by_fours(self, columns):
-        """Write the fours of terms of a panel; columns(k): the vectors of term k, as numbers of 32 bits."""
+        """Write the fours of terms of a panel; columns(k): the vectors of term k, as numbers of 32 bits; None: they
+        are copied by runs."""
         e, f = self.e, self.f
         to = f.local("i32")
         f.set(to, self.packed)
 
+        def four_by_runs(k, count):
+            taps = [f.let(self._tap(f.let(op("i32.add", k, i32(n))) if n else k)) for n in range(count)]
+            self.runs.copy(f.get(to), taps, joined)
+            f.set(to, op("i32.add", f.get(to), i32(self.four_bytes)))
+
+        def joined(numbers):
+            out = numbers[0]
+            for n in range(1, len(numbers)):
+                out = op("i32x4.add", out, op("i32x4.shl", numbers[n], i32(8 * n)))
+            least = self.lowest * (_ONES & ((1 << (8 * len(numbers))) - 1))
+            return op("i32x4.sub", out, i32x4(least)) if least else out
+
         def four(k, count):
-            sums = [None] * self.vectors
-            for n in range(count):
-                for v, number in enumerate(columns(f.let(op("i32.add", k, i32(n))) if n else k)):
-                    moved = op("i32x4.shl", number, i32(8 * n)) if n else number
-                    sums[v] = moved if sums[v] is None else op("i32x4.add", sums[v], moved)
-            least = self.lowest * (_ONES & ((1 << (8 * count)) - 1))
+            if columns is None:
+                four_by_runs(k, count)
+                return
+            terms = [columns(f.let(op("i32.add", k, i32(n))) if n else k) for n in range(count)]
             for v in range(self.vectors):
-                number = op("i32x4.sub", sums[v], i32x4(least)) if least else sums[v]
-                f.do(memory("v128.store", f.get(to), number, offset=4 * self.lanes * v))
+                f.do(memory("v128.store", f.get(to), joined([t[v] for t in terms]), offset=4 * self.lanes * v))
             f.set(to, op("i32.add", f.get(to), i32(self.four_bytes)))
 
         whole = self.depth // 4 * 4

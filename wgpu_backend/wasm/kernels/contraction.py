@@ -17,11 +17,15 @@ from ...lower.reductions import window
 from ..assembler import E, f32, f32x4, i32, memory, op, select
 from . import split
 from .nest import begin, finish
+from .runs import runs
 
 ROWS = 6  # rows of a tile: with two vectors of columns, 12 sums, 2 columns and 1 row fill 15 of x86's registers
 VECTORS = 2
 _PAGE, _FAR = 1 << 12, 1 << 20  # bytes
-BLOCK_BYTES = 1 << 17  # bytes of panels that are processed together
+BLOCK_BYTES = 1 << 17  # bytes of panels that are processed together, four times as many where vectors are longer
+_LINE = 64  # bytes of a line of a cache
+_PANELS = 4  # that threads share well
+_TAILS = 12  # panels before the last one, at most, where computing all of that one takes notably longer
 
 
 def problem(node):
@@ -132,6 +136,7 @@ def _rows_of_tiles(rows, most):
 class Contraction:
     type = "f32"  # of the sums
     lane = "column"  # the counter whose neighbors a vector holds
+    tails = True  # whether tiles of one vector can be made of panels of two
 
     def __init__(self, item, stored, what, options):
         self.lanes = options.lanes if options else 4
@@ -157,6 +162,7 @@ class Contraction:
         )
         self.rows = _rows_of_tiles(what.rows, options.rows if options else ROWS)
         self.vectors = VECTORS if typical(what.columns) >= 2 * self.lanes else 1
+        self.left_copy = None  # the address of a tile's rows, if they are copied
 
     def _column(self):
         return ix.counter("column", self.what.columns)
@@ -182,26 +188,40 @@ class Contraction:
         width = self.lanes * self.vectors
         self.direct = self._direct()
         panels = (what.columns + width - 1) // width
-        self.panel_bytes = what.depth() * width * 4
+        self.term_bytes = 4 * width  # bytes of a panel for each term
+        self.panel_bytes = what.depth() * self.term_bytes
         # Process as many panels together as fit the L2 cache; a tile's rows then stay in the L1 cache.
         together = panels if self.direct else self._together(panels)
         self.f.scratch = 0 if self.direct else together * self.panel_bytes
+        room = self.rows * (4 * what.depth() + _LINE) if self._collides() and typical(together) > 1 else 0
+        self.runs = None
+        if not self.direct and e.coefficient(self.right.attr[1], "column") is None:
+            self.runs = runs(self)
         self._share(panels)
         self._open_grid()
         self.panels_at = e.addresses["scratch"]
+        if self.runs:
+            self.table = self.f.let(op("i32.add", self.panels_at, i32(self.f.scratch + 4 * self.lanes)))
+            self.f.scratch += self.runs.room
+        if room:
+            self.left_copy = self.f.let(op("i32.add", self.panels_at, i32(self.f.scratch)))
+            self.f.scratch += room
         self._blocks(panels, together, None if self.direct else self._pack)
         e.close()
         return finish(e, name, slots)
 
     def _together(self, panels):
         """How many panels a block has."""
-        return max(1, min(typical(panels), BLOCK_BYTES // typical(self.panel_bytes)))
+        room = BLOCK_BYTES if self.lanes == 4 else 4 * BLOCK_BYTES
+        return max(1, min(typical(panels), room // typical(self.panel_bytes)))
 
     def _share(self, panels):
         """Choose the loop that threads share: over the grid, else over panels, which are then packed once, or tiles."""
         what = self.what
         tiles = 1 if is_open(what.rows) else (what.rows + self.rows - 1) // self.rows
         self.shared = split.chosen([self.grid_count, panels, tiles])
+        if self.shared == 2 and self.lanes > 4 and not self.direct and typical(panels) >= _PANELS:
+            self.shared = 1  # each thread that shares tiles packs all panels
         self.f.work = typical(self.grid_count * what.rows * what.columns * what.depth()) // 8
 
     def _open_grid(self):
@@ -254,8 +274,53 @@ class Contraction:
         e, rows = self.e, self.what.rows
         clamp = None if divides(self.rows, rows) else rows - self.rows
         e.loop("tile", rows, self.rows, clamp=clamp, split=self.shared == 2)
+        if self.left_copy is not None:
+            self._copy_left(e.counters["tile"][0])
         self._open_panel(first, last)
-        self._tile(e.counters["tile"][0])
+        tile, whole = e.counters["tile"][0], self._whole()
+        if whole is None:
+            self._tile(tile)
+        else:
+            e.branch(op("i32.lt_u", e.counters["panel"][0], i32(whole)))
+            self._tile(tile)
+            e.close()
+            e.branch(op("i32.eq", e.counters["panel"][0], i32(whole)))
+            known = self.vectors, self.first_column, self.packed
+            self.vectors = 1
+            self.first_column = self.f.let(op("i32.add", self.first_column, i32(self.lanes)))
+            self.packed = self.f.let(op("i32.add", self.packed, i32(4 * self.lanes)))
+            self._tile(tile)
+            self.vectors, self.first_column, self.packed = known
+            e.close()
+        e.close()
+        e.close()
+
+    def _whole(self):
+        """How many panels are whole, if only the last vector of the one behind them has new columns; else None."""
+        if self.lanes == 4 or self.vectors != VECTORS or not self.tails or is_open(self.what.columns):
+            return None
+        whole, left = divmod(self.what.columns, VECTORS * self.lanes)
+        return whole if 0 < left <= self.lanes and whole <= _TAILS else None
+
+    def _collides(self):
+        """Whether all rows of the left operand begin in one set of the L1 cache, so that they evict each other."""
+        if self.lanes == 4 or self.direct or self.by_k != 1 or is_open(self.by_row) or not fixed(self.what):
+            return False
+        return self.rows > 8 and 4 * self.by_row % _PAGE == 0 and self.what.depth() >= self.lanes
+
+    def _copy_left(self, first_row):
+        """Copy a tile's rows of the left operand, a line of the cache further apart than they are long."""
+        e, f, depth = self.e, self.f, self.what.depth()
+        slot, index = self.left.attr
+        e.loop("copied", self.rows)
+        e.bind("row", f.let(op("i32.add", first_row, e.counters["copied"][0])))
+        e.bind("k", i32(0))
+        at = f.let(e.index(index, 4, e.addresses[slot]))
+        to = op("i32.mul", e.counters["copied"][0], i32(4 * depth + _LINE))
+        to = f.let(op("i32.add", self.left_copy, to))
+        e.loop("number", depth, self.lanes, clamp=depth - self.lanes if depth % self.lanes else None)
+        n = f.let(op("i32.shl", e.counters["number"][0], i32(2)))
+        f.do(memory("v128.store", op("i32.add", to, n), memory("v128.load", op("i32.add", at, n))))
         e.close()
         e.close()
 
@@ -327,6 +392,9 @@ class Contraction:
             for _ in what.inner:
                 e.close()
 
+        def by_runs():
+            self.runs.copy(f.get(to), [f.let(e.index(self.runs.taps, 4))], lambda vectors: vectors[0])
+
         def by_vectors():
             for v in range(self.vectors):
                 e.block()
@@ -336,6 +404,10 @@ class Contraction:
                 e.lane = None
                 e.close()
 
+        if self.runs:
+            self.runs.tabulate(self.table, 4)
+            loops(by_runs)
+            return
         halves = self._by_axis(index)
         if e.coefficient(index, "column") is not None or halves is None:
             e.bind("column", self.first_column)
@@ -393,14 +465,15 @@ class Contraction:
             in_row = op("i32.and", in_row, neighbor) if n > 1 else neighbor
         return places, f.let(in_row)
 
-    def _by_axis(self, index):
-        """The index as the sum of (a part of the grid and column, a part of the taps); None if a term has both."""
+    def _by_axis(self, index, columns=("column",)):
+        """The index as the sum of (a part of the grid and column, a part of the taps); None if a term has both.
+        columns: the counters that a column consists of."""
         e = self.e
         of_column, of_k = [], []
         names = ["k{}".format(i) for i in range(len(self.what.inner))]
         for c, atom in index.terms:
             taps = [n for n in names if e._atom_depends(atom, n)]
-            if taps and e._atom_depends(atom, "column"):
+            if taps and [n for n in columns if e._atom_depends(atom, n)]:
                 return None
             (of_k if taps else of_column).append((c, atom))
         return ix.Index(tuple(of_column), index.const), ix.Index(tuple(of_k), 0)
@@ -413,6 +486,8 @@ class Contraction:
         depth = what.depth()
         unroll = 4 if is_open(depth) or depth % 4 == 0 else 2 if depth % 2 == 0 else 1
         by_row = 0 if is_open(self.by_row) else 4 * self.by_row
+        if self.left_copy is not None:
+            by_row = 4 * depth + _LINE
         left_offset = self._offsets(a, (4 * self.by_k, unroll), (by_row, self.rows))
         right_offset = self._offsets(b, (step, unroll))
         lines = [f.let(i32(4 * r * self.by_row)) for r in range(1, self.rows)] if is_open(self.by_row) else None
@@ -456,14 +531,14 @@ class Contraction:
         slot, index = self.left.attr
         a, b = f.local("i32"), f.local("i32")
         bare = ix.Index(index.terms, index.const)
-        f.set(a, e.index(bare, 4, e.addresses[slot]))
+        f.set(a, e.index(bare, 4, e.addresses[slot]) if self.left_copy is None else self.left_copy)
         if self.direct:
             e.bind("k0", i32(0))
             f.set(b, e.index(self.right.attr[1], 4, e.addresses[self.right.attr[0]]))
             step = 4 * self.step
         else:
             f.set(b, self.packed)
-            step = 4 * self.lanes * self.vectors
+            step = self.term_bytes
         e.close()
         return a, b, step
 

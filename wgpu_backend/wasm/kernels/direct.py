@@ -36,6 +36,7 @@ def direct(item, stored, name, options):
 
 
 class _Direct(Contraction):
+    tails = False
     lane = "pixel"
 
     def _column(self):

@@ -61,6 +61,7 @@ def packed_products(tile, sums, left_at, line, count, step, add):
 
 class _Integers(Contraction):
     type = "i32"
+    tails = False
 
     def __init__(self, item, stored, what, options):
         Contraction.__init__(self, item, stored, what, options)

@@ -28,6 +28,8 @@ def single_row(item, stored, name, options):
 
 
 class _SingleRow(Contraction):
+    tails = False
+
     def __init__(self, item, stored, what, options):
         Contraction.__init__(self, item, stored, what, options)
         self.wide = what.columns >= LEAST
