@@ -136,6 +136,7 @@ def _rows_of_tiles(rows, most):
 class Contraction:
     type = "f32"  # of the sums
     lane = "column"  # the counter whose neighbors a vector holds
+    many_rows = 128  # to which packing is little
     tails = True  # whether tiles of one vector can be made of panels of two
 
     def __init__(self, item, stored, what, options):
@@ -220,8 +221,9 @@ class Contraction:
         what = self.what
         tiles = 1 if is_open(what.rows) else (what.rows + self.rows - 1) // self.rows
         self.shared = split.chosen([self.grid_count, panels, tiles])
-        if self.shared == 2 and self.lanes > 4 and not self.direct and typical(panels) >= _PANELS:
-            self.shared = 1  # each thread that shares tiles packs all panels
+        packs = self.lanes > 4 and not self.direct and typical(what.rows) < self.many_rows
+        if self.shared == 2 and packs and typical(panels) >= _PANELS:
+            self.shared = 1  # threads that share tiles pack all panels, each for itself
         self.f.work = typical(self.grid_count * what.rows * what.columns * what.depth()) // 8
 
     def _open_grid(self):
