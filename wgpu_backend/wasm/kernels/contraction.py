@@ -486,7 +486,8 @@ class Contraction:
         sums = self._zeros()
         a, b, step = self._pointers(first_row)
         depth = what.depth()
-        unroll = 4 if is_open(depth) or depth % 4 == 0 else 2 if depth % 2 == 0 else 1
+        most = 4 if self.lanes == 4 or self.rows < 10 else 2  # products of a large tile hide what a loop costs
+        unroll = most if is_open(depth) or depth % most == 0 else 2 if depth % 2 == 0 else 1
         by_row = 0 if is_open(self.by_row) else 4 * self.by_row
         if self.left_copy is not None:
             by_row = 4 * depth + _LINE

@@ -36,6 +36,7 @@ def direct(item, stored, name, options):
 
 
 class _Direct(Contraction):
+    direct = True
     tails = False
     lane = "pixel"
 
