@@ -83,6 +83,7 @@ def opened(runtime: str, name: str, folder: Path, given: list[Any]) -> Callable[
         found = model(*tensors)
         return found[0] if isinstance(found, tuple) else found
 
+    call.__dict__["model"] = model
     return call
 
 
@@ -155,7 +156,10 @@ def child(runtime: str, name: str, folder: Path, seconds: float) -> None:
         for _ in range(group):
             call()
         best = min(best, (clock() - start) / group)
-    print(json.dumps({"ms": best * 1e3, "first s": first, "peak MB": peak_memory()}))
+    model = getattr(call, "model", None)
+    by_numpy = runtime == "native" and model.chosen == "numpy"
+    found = {"ms": best * 1e3, "first s": first, "peak MB": peak_memory(), "by NumPy": float(by_numpy)}
+    print(json.dumps(found))
 
 
 def peak_memory() -> float:
@@ -281,6 +285,7 @@ def row(name: str, best: Found, seconds: dict[str, float]) -> str:
     native, plain, theirs, torch = (best.get(k, nothing) for k in ("native", "emberlet", "onnxruntime", "torch"))
     ms = [native["ms"], theirs["ms"], native["ms"] / theirs["ms"], plain["ms"], plain["ms"] / theirs["ms"], torch["ms"]]
     times = [f"{x:.3g}" if n not in (2, 4) else f"{x:.2f}" for n, x in enumerate(ms)]
+    times[0] += " (NumPy)" * bool(native.get("by NumPy"))
     rest = [f"{seconds[f'{name}, cold']:.2f}", f"{native['first s']:.2f}", f"{native['peak MB']:.0f}"]
     rest += [f"{theirs['first s']:.2f}", f"{theirs['peak MB']:.0f}"]
     rest += [f"{plain['first s']:.2f}", f"{plain['peak MB']:.0f}", f"{seconds[name]:.2f}"]
@@ -317,7 +322,8 @@ def write(
         f"{processor()}, Python {platform.python_version()}, NumPy {np.__version__} "
         f"({products(surroundings(1, Path('off')))}), onnxruntime {onnxruntime.__version__}; load of the machine when "
         f"it was written: {os.getloadavg()[0]:.1f}. Milliseconds a call, the best of many, with tensors on NumPy; "
-        "memory is the process's. Native: `model.compile()`. Compile: its first call, with the model already loaded: "
+        "memory is the process's. Native: `model.compile()`, by NumPy where it says so, since the model looks at "
+        "values. Compile: its first call, with the model already loaded: "
         "cold, and warm with the code of an earlier process. minilm: 6 layers, 384 wide, 128 tokens; llama_step: a "
         f"token behind {CACHED} others. A dash: not measured. `python3 dev.py bench cpu --minutes 15`, with "
         "`--torch PYTHON` for torch"
