@@ -18,6 +18,7 @@ from typing import Any
 
 import _browser_peers
 import _web_counts
+import _web_sentences
 import _web_visits
 import numpy as np
 
@@ -180,16 +181,17 @@ def main() -> int:
         print("WebAssembly", flush=True)
         on_cpu = wasm.section(folder)
         print("a thousand inferences", flush=True)
-        with _browser_peers.opened("growth.html", site, folder) as (_, page):
+        with _browser_peers.opened("growth.html", site, folder) as (browser, page):
             growth = _web_counts.growth(page)
-    print("ONNX's cases", flush=True)
+            print("sentences", flush=True)
+            sentences = _web_sentences.measured(browser, site, folder)
     sections = [
         table(lines, adapter, version),
         _web_visits.start_table(visits, load),
         _web_visits.session_table(sessions, mnist.name),
         ["## Without a GPU", "", *on_cpu],
+        _web_sentences.table(sentences),
         growth,
-        _web_counts.cases(),
     ]
     _browser_peers.write("web.md", "\n\n".join("\n".join(part) for part in sections) + "\n")
     return 0

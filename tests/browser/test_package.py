@@ -482,6 +482,37 @@ def test_a_plan_is_downloaded_once_by_content(browser: Browser, project: Path, t
     server.shutdown()
 
 
+def test_a_fallback_tells_its_progress_and_is_downloaded_once(browser: Browser, served: Server, project: Path) -> None:
+    """A second visit asks for the file's tag only, and needs no network; a damaged stored file is downloaded again."""
+    page = browser.open(served.url + "empty.html")
+    code = """async () => {
+      const { load } = await import("/emberlet-web/emberlet.mjs");
+      const seen = [];
+      const options = { fallback: "/model.wasm", device: "wasm", onProgress: (one) => seen.push(one) };
+      const model = await load("/model.plan", options);
+      const { logits } = await model.run({ image: new Float32Array(64) });
+      return { logits: [...logits], seen };
+    }"""
+    first = page.evaluate(code)
+    size = (project / "public" / "model.wasm").stat().st_size
+    assert first["seen"][-1]["loaded"] == size and first["seen"][-1].get("total") in (None, size)
+    second = page.evaluate(code)
+    page.block(pattern="**/*.wasm")
+    offline = page.evaluate(code)
+    page.unblock()
+    assert first["logits"] == second["logits"] == offline["logits"]
+    assert second["seen"] == offline["seen"] == []
+    page.evaluate("""async () => {
+      const cache = await caches.open("emberlet-plans");
+      const key = (await cache.keys()).find(({ url }) => url.includes("/onnx/"));
+      const bytes = new Uint8Array(await (await cache.match(key)).arrayBuffer());
+      bytes[bytes.length - 8] ^= 1;
+      await cache.put(key, new Response(bytes));
+    }""")
+    assert page.evaluate(code)["logits"] == first["logits"]
+    page.close()
+
+
 def test_a_damaged_plan_in_the_cache_is_downloaded_again(page: Page) -> None:
     found = page.evaluate("""async () => {
       const { load } = await import("/emberlet-web/emberlet.mjs");

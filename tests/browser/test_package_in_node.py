@@ -97,7 +97,7 @@ def test_a_file_kept_without_its_kind_is_opened(modules: Path) -> None:
         console.log(JSON.stringify([Object.keys(found).sort(), found.onnx?.length, asked]));
         """,
     )
-    assert found == [["name", "onnx", "url"], 25, ["HEAD"]]
+    assert found == [["name", "onnx", "stored", "url"], 25, ["HEAD"]]
 
 
 def test_a_module_that_holds_its_weights_is_compiled_alone(modules: Path, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import { arrayOf } from "./arrays.mjs";
 import { toGpu } from "./arriving.mjs";
 import { loadEither } from "./either.mjs";
 import { readable, start } from "./interpreter.mjs";
+import { Kept } from "./kept.mjs";
 import { wrongInputs } from "./kinds.mjs";
 import python from "./python.mjs"; // the build writes it: emberlet's sources
 import { open } from "./sources.mjs";
@@ -24,12 +25,12 @@ let targets = []; // GPU objects that Python passes while it opens a plan
 let queue = null;
 
 export async function load(source, options = {}) {
-  const { signal, threads, fallback, device } = options;
+  const { fallback, device } = options;
   if (device && device !== "webgpu" && device !== "wasm") {
     throw new TypeError(`device is "webgpu" or "wasm"; found: ${device}`);
   }
   if (!fallback) return begun(source, options);
-  const inWasm = async () => (await import("./wasm.mjs")).load(fallback, { signal, threads });
+  const inWasm = () => begun(fallback, { ...options, device: "wasm" });
   return loadEither(() => begun(source, { ...options, device: "webgpu" }), inWasm, device);
 }
 
@@ -65,7 +66,7 @@ export function prepare({ wasm, counted } = {}) {
 async function begin(source, options) {
   const { cache = true, onProgress = () => {}, signal, wasm, threads, device } = options;
   const arrived = { interpreter: 0, plan: 0 };
-  let total; // bytes of the plan, known once its header has arrived
+  let total; // bytes of the file, known once a plan's header, or the server's answer, has arrived
   let stage = "download";
   const progress = (what) => (bytes) => {
     arrived[what] += bytes;
@@ -73,10 +74,18 @@ async function begin(source, options) {
   };
   const starting = device === "wasm" ? null : prepare({ wasm, counted: progress("interpreter") });
   starting?.catch(() => {});
-  const opening = open(source, { cache, signal, counted: progress("plan") });
+  const expected = (bytes) => (total = bytes);
+  const opening = open(source, { cache, signal, counted: progress("plan"), expected });
   opening.catch(() => {});
   const plan = await opening;
-  if (plan.compiled) return (await import("./wasm.mjs")).load(new File([plan.compiled], plan.name), { threads });
+  if (plan.compiled) {
+    try {
+      return await (await import("./wasm.mjs")).load(new File([plan.compiled], plan.name), { threads });
+    } catch (error) {
+      if (plan.stored) await (await Kept.open())?.forget(plan.stored);
+      throw plan.stored ? Object.assign(error, { fromCache: true }) : error;
+    }
+  }
   if (plan.onnx || plan.module) {
     const compiling = () => {
       stage = "compile";
@@ -114,7 +123,7 @@ async function begin(source, options) {
     await call(mp, `emberlet_web.release_plan(${key})`).catch(() => {});
     if (error.damaged) {
       const fromCache = Boolean(plan.key);
-      if (fromCache) await caches.open("emberlet-plans").then((kept) => kept.delete(`https://emberlet.invalid/plan/${plan.key}`));
+      if (fromCache) await (await Kept.open())?.forget(`plan/${plan.key}`);
       throw Object.assign(new Error(`${plan.name}: ${error.message}`, { cause: error }), { fromCache });
     }
     throw error;

@@ -2,8 +2,8 @@
 //
 // A plan's header has the checksums of all its weights, so the header's SHA-256 identifies the content. For each
 // address the last plan is recorded: later visits download only the header, and use the stored plan without a network.
-// An ONNX file, a Python module and its weights are each identified by the SHA-256 of all their bytes, and stored with what
-// was compiled from them; later visits ask the server for the file's date or tag only.
+// A WebAssembly module, an ONNX file, a Python module and its weights are each identified by the SHA-256 of all their bytes,
+// and stored with what was compiled from them; later visits ask the server for the file's date or tag only.
 
 const NAME = "emberlet-plans";
 const KEYS = "https://emberlet.invalid/"; // never fetched; keys of a Cache must be URLs
@@ -88,13 +88,16 @@ export class Kept {
     }
   }
 
-  // Record that the address leads to this file. tag: what the server says of it, to ask later whether it changed.
+  // Record that the address leads to this file, and delete its previous one. tag: what the server says of it, to ask later
+  // whether it changed.
   async rememberFile(url, model, tag) {
+    const before = await this.last(url);
     await this.#cache.put(address(url), Response.json({ model, tag })).catch(() => {});
+    if (before?.model && before.model !== model) await this.forget(`onnx/${before.model}`);
   }
 
-  async forget(key) {
-    await this.#cache.delete(`${KEYS}plan/${key}`);
+  async forget(path) {
+    await this.#cache.delete(`${KEYS}${path}`);
   }
 
   async #forgetUnused(key) {
@@ -103,7 +106,7 @@ export class Kept {
       const other = await (await this.#cache.match(request)).json();
       if (other.key === key) return;
     }
-    await this.forget(key);
+    await this.forget(`plan/${key}`);
   }
 }
 

@@ -7,10 +7,11 @@ import { kindOf, refusal, wrongSource } from "./kinds.mjs";
 
 // { name, header, arriving, keeping, key } of a plan whose header has arrived; { name, compiled } of a WebAssembly module,
 // { name, onnx } of an ONNX file and { name, module } of a Python module, their bytes; { name, weights } of any file if
-// `weights` is true. url: the address, if it is one. keeping: also gets the rest as it arrives, or null. key: that of a plan
+// `weights` is true. url: the address, if it is one. stored: where the Cache has the file, if it comes from there. counted(bytes) is told of each part of the file, and expected(bytes) of
+// its whole length where the server says it. keeping: also gets the rest as it arrives, or null. key: that of a plan
 // from the Cache, which is deleted if it is damaged.
 // source: an address (string, URL, Request), an ArrayBuffer, a view of one, a Blob, a Response or a ReadableStream.
-export async function open(source, { cache = true, signal, fetcher = globalThis.fetch, counted = () => {}, weights = false } = {}) {
+export async function open(source, { cache = true, signal, fetcher = globalThis.fetch, counted = () => {}, expected = () => {}, weights = false } = {}) {
   const wrong = wrongSource(source);
   if (wrong) throw new TypeError(wrong);
   const given = await streamOf(source);
@@ -22,7 +23,7 @@ export async function open(source, { cache = true, signal, fetcher = globalThis.
   const options = { signal };
   const stored = last?.model && (await kept.read(`onnx/${last.model}`));
   if (stored && (await isUnchanged(source, last.tag, options, fetcher))) {
-    return { url, ...(await begun(name, stored.body, undefined, weights)) };
+    return { url, stored: `onnx/${last.model}`, ...(await begun(name, stored.body, undefined, weights)) };
   }
   if (last?.key && !weights && (await kept.find(last.key))) {
     // Request only the header. A server without range requests sends everything; the download is then aborted.
@@ -40,8 +41,10 @@ export async function open(source, { cache = true, signal, fetcher = globalThis.
     }
   }
   const response = await download(source, { options, fetcher });
+  const length = Number(response.headers.get("content-length"));
+  if (length && !response.headers.get("content-encoding")) expected(length);
   const found = { url, ...(await begun(name, response.body, counted, weights)) };
-  const kind = ["onnx", "module", "weights"].find((one) => found[one]);
+  const kind = ["compiled", "onnx", "module", "weights"].find((one) => found[one]);
   if (kind && kept) {
     const model = await Kept.keyOf(found[kind]);
     await kept.store(`onnx/${model}`, found[kind]);
@@ -83,8 +86,11 @@ async function begun(name, stream, counted, weights = false) {
   try {
     const start = await header(arriving);
     const kind = weights ? "weights" : kindOf(start);
-    if (kind === "wasm") return { name, compiled: await arriving.whole(start) };
-    if (["onnx", "module", "weights"].includes(kind)) return { name, [kind]: await arriving.whole(start, counted) };
+    const part = { wasm: "compiled", onnx: "onnx", module: "module", weights: "weights" }[kind];
+    if (part) {
+      counted?.(start.length);
+      return { name, [part]: await arriving.whole(start, counted) };
+    }
     if (kind !== "plan") {
       arriving.cancel();
       throw new Error(refusal(name, kind));

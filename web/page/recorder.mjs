@@ -1,8 +1,9 @@
-// Collects a number of sound samples, outside the page's thread.
+// Collects a number of sound samples, outside the page's thread; again and again where asked.
 
 class Recorder extends AudioWorkletProcessor {
-  constructor({ processorOptions: { count } }) {
+  constructor({ processorOptions: { count, again = false } }) {
     super();
+    this.again = again;
     this.samples = new Float32Array(count);
     this.found = 0;
   }
@@ -15,7 +16,8 @@ class Recorder extends AudioWorkletProcessor {
     }
     if (this.found < this.samples.length) return true;
     this.port.postMessage(this.samples);
-    return false;
+    this.found = 0;
+    return this.again;
   }
 }
 
