@@ -47,7 +47,7 @@ def _transformers() -> Path | None:
     if not (folder / "transformers.web.min.js").is_file():
         folder.mkdir(parents=True, exist_ok=True)
         line = [shutil.which("npm") or "npm", "pack", f"@huggingface/transformers@{VERSION}", "--silent"]
-        done = subprocess.run(line, cwd=folder, check=False, capture_output=True, text=True)
+        done = subprocess.run(line, cwd=folder, check=False, capture_output=True, encoding="utf-8")
         if done.returncode:
             return None
         with tarfile.open(folder / done.stdout.strip()) as archive:
