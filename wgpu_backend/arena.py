@@ -30,7 +30,7 @@ class ArenaBackend(Primitives):
     once, (what has `instance()`, the Layout, the bytes that its code takes).
     """
 
-    OVERRIDES = ("matmul_8bit", "conv_8bit")
+    OVERRIDES: tuple[str, ...] = ("matmul_8bit", "conv_8bit")
 
     def __init__(self, index, strict, planning):
         Primitives.__init__(self, index, strict, planning)
@@ -66,13 +66,16 @@ class ArenaBackend(Primitives):
         return GrowingProgram(self.layout, plan, constants, inputs, results, capacity)
 
     def resident(self, model, entries, capacity):
-        """The object that runs the steps of a Session (wasm/resident.py). None if a state grows: a plan has one size,
-        so each step would make one."""
-        if self.planning or [e for e in entries if e.axis is not None]:
+        """The object that runs the steps of a Session (wasm/resident.py). None if a state grows along an axis that the
+        model does not name: a plan would serve one length."""
+        if self.planning:
             return None
-        from .wasm.resident import Resident
+        from .resident import open_dims
+        from .wasm.resident import AFTER, Resident
 
-        return Resident(model, self)
+        dims = open_dims(model, entries, capacity)
+        grows = [e for e in entries if e.axis is not None]
+        return Resident(model, self, dims, 1 if grows else AFTER) if dims or not grows else None
 
     def step_engine(self):
         """What runs training steps (wasm/training.py)."""

@@ -37,7 +37,7 @@ class Resident:
         self.moved = 0
         self.capacity = capacity
         self.entries = entries
-        self.compiled = Compiled(model, (), backend, dims=_dims(model, entries, capacity))
+        self.compiled = Compiled(model, (), backend, dims=open_dims(model, entries, capacity))
 
     def step(self, arguments, check=None):
         """The results of the model, states as Tensors in GPU memory, the others already on the host; None if there is
@@ -142,7 +142,7 @@ class GpuRoom(Room):
             encoder.copy_buffer_to_buffer(source, i * nbytes, target, i * self.length * inner, nbytes)
 
 
-def _dims(model, entries, capacity):
+def open_dims(model, entries, capacity):
     """The axes that `compile` leaves open from the start: the lengths of growing states, and the number of positions
     that a step adds, from 2 on. Steps of one position have their own plan, whose products are faster."""
     shapes = getattr(model, "INPUTS", None)

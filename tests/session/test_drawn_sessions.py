@@ -11,14 +11,12 @@ import pytest
 from emberlet import functional as F
 from emberlet.codegen import load
 from models.index import HERE
-from support.drawn_sessions import WAYS, differences
+from support.drawn_sessions import MARKED, differences
 from support.every_backend import ALL
 from support.session_models import of, tensor
 
 
-@pytest.mark.parametrize(
-    "way", [pytest.param(w, marks=[pytest.mark.needs("gpu-driver")] * ("wgpu" in w)) for w in WAYS]
-)
+@pytest.mark.parametrize("way", MARKED)
 def test_drawn_sessions_equal_the_model_called_by_hand(way: str) -> None:
     for seed in range(16):
         assert not differences(seed, (way,)), seed

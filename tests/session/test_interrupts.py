@@ -9,10 +9,8 @@ import numpy as np
 import pytest
 from emberlet.host.numpy_backend import resident as numpy_resident
 from emberlet.wgpu_backend.wasm import resident as wasm_resident
-from support.drawn_sessions import WAYS, Drawn, Expected, _close, _states_differ, drawn_model, session_on
+from support.drawn_sessions import MARKED, Drawn, Expected, _close, _states_differ, drawn_model, session_on
 from support.interrupted import interrupted
-
-MARKED = [pytest.param(w, marks=[pytest.mark.needs("gpu-driver")] * ("wgpu" in w)) for w in WAYS]
 
 
 @pytest.mark.parametrize("way", MARKED)

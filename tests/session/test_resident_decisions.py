@@ -11,7 +11,7 @@ from emberlet import dtypes
 from emberlet import functional as F
 from emberlet.session.room import Growing, Room
 from emberlet.wgpu_backend import resident
-from emberlet.wgpu_backend.resident import MOST_COPIES, GpuRoom, Resident, _Call, _dims
+from emberlet.wgpu_backend.resident import MOST_COPIES, GpuRoom, Resident, _Call, open_dims
 
 
 def entry(input: int, output: int, axis: int | None) -> Any:
@@ -52,7 +52,7 @@ TOKENS = [("batch", "new"), (1, "past", 4)]
     ],
 )
 def test_the_axes_that_are_open_from_the_start(made: Any, entries: Any, capacity: Any, wanted: Any) -> None:
-    assert _dims(made, entries, capacity) == wanted
+    assert open_dims(made, entries, capacity) == wanted
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from typing import Any
 
 import emberlet
 import numpy as np
+import pytest
 from emberlet import functional as F
 from emberlet.backend import get_backend
 from emberlet.errors import EmberletError
@@ -23,8 +24,14 @@ from emberlet.host.numpy_backend import resident as numpy_resident
 from emberlet.model import Model
 from emberlet.wgpu_backend.wasm import resident as wasm_resident
 
+from .every_backend import NATIVE
+
 WIDTH = 3
-WAYS = ("python", "numpy eager", "numpy plan", "wgpu eager", "wgpu plan", "wasm eager", "wasm plan")
+WAYS = ("python", "numpy eager", "numpy plan", "wgpu eager", "wgpu plan", "wasm eager", "wasm plan", "native plan")
+MARKED = [  # as parameters of tests
+    pytest.param(w, marks=pytest.mark.needs("gpu-driver") if "wgpu" in w else NATIVE.marks if "native" in w else ())
+    for w in WAYS
+]
 APPENDED = {"float32": 3, "int32": 1, "float16": 1}  # dtypes of growing states, with weights
 OPERATIONS = ["step"] * 6 + ["fork", "rewind", "rewind", "reset", "snapshot", "save", "copy", "fail", "state"]
 

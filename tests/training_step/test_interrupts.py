@@ -10,6 +10,7 @@ import pytest
 from emberlet import nn, optim
 from emberlet.errors import IndexingError
 from emberlet.host.numpy_backend.compile.threads import schedule, workers
+from support.every_backend import NATIVE
 from support.interrupted import interrupted
 
 from .networks import batch, dense, squares, values
@@ -43,7 +44,7 @@ def path(backend: str, steps: int) -> list[list[Any]]:
     return found
 
 
-@pytest.mark.parametrize("backend", ["numpy", "wasm", GPU])
+@pytest.mark.parametrize("backend", ["numpy", "wasm", NATIVE, GPU])
 def test_an_interrupt_at_any_line_of_a_step(backend: str) -> None:
     """At lines from a random one on: another run meets others."""
     steps, every = 60, 37
@@ -61,7 +62,7 @@ def test_an_interrupt_at_any_line_of_a_step(backend: str) -> None:
     assert inside > 20
 
 
-@pytest.mark.parametrize("backend", ["numpy", "wasm", GPU])
+@pytest.mark.parametrize("backend", ["numpy", "wasm", NATIVE, GPU])
 def test_an_interrupt_while_a_plan_is_made(backend: str) -> None:
     wanted = path(backend, 2)
     for at in (40, 4000):

@@ -20,6 +20,7 @@ from emberlet.burnpack import Burnpack
 from emberlet.errors import ArgumentError, EmberletError, IndexingError
 from emberlet.module import Module
 from emberlet.optim import Group
+from support.every_backend import NATIVE
 
 from ..optim.settings import RATE, RATES, SETTINGS, STEPS, dtype_of
 from ..optim.test_optimizers import ANSWERS, loss_of, weights
@@ -54,7 +55,7 @@ def both(make: Callable[[], Any], config: Any, steps: int = 6, groups: Any = ())
     same(found[1], found[0], 1e-6)
 
 
-@pytest.mark.parametrize("backend", ["numpy", "wasm", GPU])
+@pytest.mark.parametrize("backend", ["numpy", "wasm", NATIVE, GPU])
 @pytest.mark.parametrize("name", [n for n in SETTINGS if "lbfgs" not in n])
 def test_ten_steps_end_where_pytorch_ends(name: str, backend: str) -> None:
     if dtype_of(name) is np.float64 and backend != "numpy":
@@ -102,7 +103,7 @@ def test_running_statistics_are_states() -> None:
     both(lambda: dense(nn.BatchNorm(6, backend="numpy")), ADAM)
 
 
-@pytest.mark.parametrize("backend", ["wasm", GPU])
+@pytest.mark.parametrize("backend", ["wasm", NATIVE, GPU])
 def test_random_layers_and_running_statistics_elsewhere(backend: str) -> None:
     found = []
     for name in ("numpy", backend):
@@ -116,7 +117,7 @@ def test_random_layers_and_running_statistics_elsewhere(backend: str) -> None:
     same(found[1], found[0], 1e-5)
 
 
-@pytest.mark.parametrize("backend", ["numpy", "wasm", GPU])
+@pytest.mark.parametrize("backend", ["numpy", "wasm", NATIVE, GPU])
 def test_the_last_smaller_batch_trains_the_same_states(backend: str) -> None:
     sizes = [8, 8, 5, 8, 3]
     model, optimizer = dense(None, backend), ADAM.init()
@@ -128,7 +129,7 @@ def test_the_last_smaller_batch_trains_the_same_states(backend: str) -> None:
     same(values(model), values(other), 1e-5)
 
 
-@pytest.mark.parametrize("backend", ["numpy", "wasm", GPU])
+@pytest.mark.parametrize("backend", ["numpy", "wasm", NATIVE, GPU])
 def test_another_rate_makes_no_plan(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
     step = dense(None, backend).compile_step(squares, ADAM.init(), *batch())
     monkeypatch.setattr(step, "_plan", None)
@@ -159,7 +160,7 @@ class Item:
         self.loss, self.output = loss, output
 
 
-@pytest.mark.parametrize("backend", ["numpy", "wasm", GPU])
+@pytest.mark.parametrize("backend", ["numpy", "wasm", NATIVE, GPU])
 @pytest.mark.parametrize("kind", [Both, Item])
 def test_the_loss_function_may_return_more_for_many_steps(kind: Any, backend: str) -> None:
     model = dense(None, backend)
@@ -172,7 +173,7 @@ def test_the_loss_function_may_return_more_for_many_steps(kind: Any, backend: st
     np.testing.assert_allclose(float(found.loss), abs(output - batch()[1]).mean(), rtol=1e-5)
 
 
-@pytest.mark.parametrize("backend", ["numpy", "wasm", GPU])
+@pytest.mark.parametrize("backend", ["numpy", "wasm", NATIVE, GPU])
 @pytest.mark.parametrize("change", [lambda x: x.astype("float16"), lambda x: emberlet.functional.concat([x, x])])
 def test_a_buffer_that_becomes_of_another_dtype_or_shape(change: Callable[[Any], Any], backend: str) -> None:
     class Changing(nn.Tanh):
@@ -224,7 +225,7 @@ def test_a_result_stays_when_other_steps_follow() -> None:
     np.testing.assert_array_equal(weight, kept[1])
 
 
-@pytest.mark.parametrize("backend", ["numpy", "wasm", GPU])
+@pytest.mark.parametrize("backend", ["numpy", "wasm", NATIVE, GPU])
 def test_parameters_show_current_values_and_those_looked_at_stay(backend: str) -> None:
     model, other = dense(None, backend), dense().train()
     step, optimizer = model.compile_step(squares, ADAM.init()), ADAM.init()
@@ -307,7 +308,7 @@ def test_freezing_between_steps() -> None:
     same(values(model), values(other), 1e-6)
 
 
-@pytest.mark.parametrize("backend", ["numpy", "wasm", GPU])
+@pytest.mark.parametrize("backend", ["numpy", "wasm", NATIVE, GPU])
 def test_training_resumes_to_the_bit(backend: str, tmp_path: Path) -> None:
     config = optim.AdamWConfig(weight_decay=0.1)
     model, optimizer = dense(None, backend), config.init()
@@ -373,7 +374,7 @@ def test_a_loss_of_another_model_is_refused() -> None:
     same(values(model), values(other))
 
 
-@pytest.mark.parametrize("backend", ["numpy", "wasm", GPU])
+@pytest.mark.parametrize("backend", ["numpy", "wasm", NATIVE, GPU])
 @pytest.mark.parametrize("loss", [F.cross_entropy, nn.CrossEntropyLoss()])
 def test_a_target_that_is_no_class_is_an_error_in_each_step(backend: str, loss: Any) -> None:
     model = nn.Linear(4, 3, backend=backend)

@@ -1,4 +1,4 @@
-"""Runs the steps of a Session (core/session) whose states are all replaced: one module for each set of shapes."""
+"""Runs the steps of a Session (core/session) as plans. Where a state grows, a plan leaves its length open."""
 
 from ..compiled import Compiled
 
@@ -6,19 +6,23 @@ AFTER = 3  # steps of the same shapes before they get a plan: making one takes a
 
 
 class Resident:
-    """One serves a session and its forks. States are bytes in Python's memory between steps, like other results."""
+    """One serves a session and its forks. States are bytes in Python's memory between steps, like other results: a step
+    copies them to the plan's memory and back. dims: the axes that plans leave open, as `compile` takes them; after: the
+    step of the same shapes that gets a plan."""
 
-    def __init__(self, model, backend):
-        self.compiled = Compiled(model, (), backend)
+    def __init__(self, model, backend, dims, after):
+        self.compiled = Compiled(model, (), backend, dims=dims)
+        self._after = after
         self._met = {}
 
     def step(self, arguments, check=None):
         """The results of the model, or None before the step gets a plan, and if the model cannot be one."""
-        kind = repr([(x.dtype.name, x.shape) if hasattr(x, "dtype") else x for x in arguments])
-        self._met[kind] = self._met.get(kind, 0) + 1
-        if self._met[kind] < AFTER or self.compiled.cut is not None:
-            return None
-        found = self.compiled.find(arguments)
+        if self._after > 1:
+            kind = repr([(x.dtype.name, x.shape) if hasattr(x, "dtype") else x for x in arguments])
+            self._met[kind] = self._met.get(kind, 0) + 1
+            if self._met[kind] < self._after:
+                return None
+        found = None if self.compiled.cut is not None else self.compiled.find(arguments)
         if found is None:
             return None
         planned, sizes = found
