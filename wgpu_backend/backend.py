@@ -1,6 +1,6 @@
 """The wgpu backend: recorded operations (record/), computed on a GPU when a value is read."""
 
-from emberlet import dtypes, shapes
+from emberlet import dtypes
 from emberlet.errors import BackendError, UnsupportedError
 from emberlet.sizes.size import is_open
 from emberlet.tensor import Tensor
@@ -121,25 +121,10 @@ class WgpuBackend(Primitives):
     def dot_product_attention(self, q, keys, values, bias, scale, softcap, blind, sink):
         """The composite of that name (functional/transformer) in one kernel, if that is a good choice."""
         from .kernels.attention import serves
+        from .record.attention import record
 
-        scores = q.shape[:3] + keys.shape[2:3]
-        # Called even if the answer is clear, so that a plan with open sizes learns which of them must be equal.
-        fits = bias is None or shapes.broadcast(scores, bias.shape) == scores
-        if not q.dtype.is_float or not fits or not serves(q, keys, values, self.options.software):
-            from emberlet.functional.transformer.dot_product_attention import compose_attention
-
-            return compose_attention(q, keys, values, bias, scale, softcap, blind, sink)
-        tensors = [q, keys, values]
-        if bias is not None:
-            if len(bias.shape) < 4:
-                bias = self.reshape(bias, (1,) * (4 - len(bias.shape)) + bias.shape)
-            tensors.append(bias)
-        if sink is not None:
-            tensors.append(self.reshape(sink, (q.shape[1],)))
-        arg = (scale, softcap, bias is not None, sink is not None)
-        args = (q, keys, values, bias, scale, softcap, blind, sink)
-        shape = q.shape[:3] + (values.shape[3],)
-        return self._record("dot_product_attention", tensors, args, "attention", arg, q.dtype, shape)
+        good = q.dtype.is_float and serves(q, keys, values, self.options.software)
+        return record(self, good, q, keys, values, bias, scale, softcap, blind, sink)
 
     def recurrent_steps(self, cell, part, states, backwards, lengths):
         """All steps of a recurrent layer, if their number is open (record/recurrence.py)."""

@@ -9,6 +9,8 @@ import emberlet
 import numpy as np
 from emberlet import functional as F
 
+from .drawn_attention import attention
+
 Array = np.ndarray[Any, Any]
 EPSILON = 2.0**-23
 
@@ -100,4 +102,5 @@ KINDS = {
     "convolution": convolution,
     "integer product": integer_product,
     "integer convolution": integer_convolution,
+    "attention": attention,
 }

@@ -35,7 +35,7 @@ def serves(q, keys, values, software):
 
 def attention(item, stored, name, options):
     """The Kernel of an "attention" item: sources queries, keys, values, then bias and sink if present; arg (scale,
-    softcap, has bias, has sink)."""
+    softcap, has bias, has sink, whether a query may see no key)."""
     return _Attention(item, stored, options).kernel(name)
 
 
@@ -112,7 +112,7 @@ class _Attention:
     def kernel(self, name):
         low = self.low
         srcs = self.node.srcs
-        scale, softcap, has_bias, has_sink = self.node.arg
+        scale, softcap, has_bias, has_sink, _ = self.node.arg
         shared = ix.floordiv(self.head, self.group)
         # A tile may overhang; results beyond the edge are not stored.
         lines = [line.bounded(0, self.length - 1) for line in self.lines]

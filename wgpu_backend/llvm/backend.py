@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from emberlet import dtypes
 from emberlet.errors import BackendError
 
 from ..arena import ArenaBackend
@@ -38,6 +39,7 @@ class NativeBackend(ArenaBackend):
     """
 
     name = "native"
+    OVERRIDES = (*ArenaBackend.OVERRIDES, "dot_product_attention")
 
     def __init__(self, index: int = 0, strict: bool = False, planning: bool = False) -> None:
         ArenaBackend.__init__(self, index, strict, planning)
@@ -51,6 +53,16 @@ class NativeBackend(ArenaBackend):
     @property
     def eager_options(self) -> Options:
         return self._eager_options
+
+    def dot_product_attention(
+        self, q: Any, keys: Any, values: Any, bias: Any, scale: float, softcap: float, blind: bool, sink: Any
+    ) -> Any:
+        """The composite of that name (functional/transformer) in one kernel, where that is faster."""
+        from ..record.attention import record
+        from ..wasm.kernels.attention import serves
+
+        good = q.dtype is dtypes.float32 and serves(q, keys, values)
+        return record(self, good, q, keys, values, bias, scale, softcap, blind, sink)
 
     def _compiled(self, plan: Any) -> tuple[Any, Any, int]:
         found = Compiled(plan, quick=True)

@@ -103,10 +103,10 @@ def _conv(host, node, srcs):
 def _attention(host, node, srcs):
     from emberlet.functional.transformer.dot_product_attention import dot_product_attention
 
-    scale, softcap, has_bias, has_sink = node.arg
+    scale, softcap, has_bias, has_sink, blind = node.arg
     bias = srcs[3] if has_bias else None
     sink = srcs[-1] if has_sink else None
-    return dot_product_attention(srcs[0], srcs[1], srcs[2], bias, scale, softcap, True, sink)
+    return dot_product_attention(srcs[0], srcs[1], srcs[2], bias, scale, softcap, blind, sink)
 
 
 _EVALUATE = {

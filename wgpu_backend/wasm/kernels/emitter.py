@@ -410,10 +410,10 @@ class Emitter:
             return select(condition, evaluate(inner), evaluate(otherwise))
         out = f.local(type)
         f.set(out, evaluate(otherwise))
-        self._within(condition, lambda: f.set(out, evaluate(inner)))
+        self.within(condition, lambda: f.set(out, evaluate(inner)))
         return f.get(out)
 
-    def _within(self, condition, write):
+    def within(self, condition, write):
         """Run the code that `write()` emits, loads included, only if `condition` holds."""
         self.branch(condition)
         barrier, self.barrier = self.barrier, len(self.scopes) - 1
@@ -433,7 +433,7 @@ class Emitter:
                 inside.append(op("i32.ge_u", at, i32(starts[i])))
             if i < last:
                 inside.append(op("i32.lt_u", at, i32(starts[i + 1])))
-            self._within(every(inside), lambda i=i: f.set(out, evaluate(value.args[i])))
+            self.within(every(inside), lambda i=i: f.set(out, evaluate(value.args[i])))
         return f.get(out)
 
     def _word(self, slot):
@@ -595,8 +595,8 @@ class Emitter:
             ends += [self.inside([(index, limit)]), self.inside([(index, limit)], further)]
         whole = f.let(every(ends))
         out = f.local("v128")
-        self._within(whole, lambda: f.set(out, self.vector(value.args[0])))
-        self._within(op("i32.eqz", whole), lambda: f.set(out, self._one_by_one(value)))
+        self.within(whole, lambda: f.set(out, self.vector(value.args[0])))
+        self.within(op("i32.eqz", whole), lambda: f.set(out, self._one_by_one(value)))
         return f.get(out)
 
     def _plain_row(self, inner):
@@ -651,8 +651,8 @@ class Emitter:
                 f.set(out, self.vector(value.args[i]))
                 f.set(left, i32(0))
 
-            self._within(every(inside), write)
-        self._within(f.get(left), lambda: f.set(out, self._one_by_one(value)))
+            self.within(every(inside), write)
+        self.within(f.get(left), lambda: f.set(out, self._one_by_one(value)))
         return f.get(out)
 
     # -- stores ---------------------------------------------------------------------------------------------------

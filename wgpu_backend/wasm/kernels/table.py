@@ -54,6 +54,10 @@ class Options:
                 raise UnsupportedError(text.format(anchor.arg[0], self.backend))
             if anchor.op == "rows":
                 return rows.rows(item, stored, name, self.lanes)
+            if anchor.op == "attention":
+                from .attention import attention
+
+                return attention(item, stored, name, self)
             special = _SPECIAL.get(anchor.op)
             if special is not None:
                 return special(item, stored, name)

@@ -1,0 +1,69 @@
+"""Attention in one pass: the matrix of scores is never stored, and lengths may stay open."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import emberlet
+import numpy as np
+import pytest
+from emberlet import functional as F
+from emberlet.wgpu_backend.compiled import compile
+from emberlet.wgpu_backend.llvm.backend import NativeBackend
+from emberlet.wgpu_backend.wasm.kernels import attention as kernel
+from support.drawn_attention import EPSILON, expected
+
+
+def drawn(*shape: int) -> Any:
+    return np.random.default_rng(sum(shape)).standard_normal(shape).astype(np.float32)
+
+
+@pytest.fixture
+def always(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel is taken where it is not faster, too."""
+    monkeypatch.setattr(kernel, "LEAST_ROWS", 1)
+    monkeypatch.setattr(kernel, "LEAST_KEYS", 1)
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_one_plan_serves_every_length(masked: bool, backend: NativeBackend, always: None) -> None:
+    def attend(q: Any, k: Any, v: Any) -> Any:
+        return F.attention(q, k, v, is_causal=masked)
+
+    compiled = compile(attend, backend=backend, dims={"q": {2: "rows"}, "k": {2: "keys"}, "v": {2: "keys"}})
+    one = [] if masked else [(1, 1)]  # a single key needs no mask, and another plan
+    for rows, keys in ((40, 70), *one, (6, 128), (7, 129), (5, 3), (300, 257), (128, 300)):
+        q, k, v = drawn(1, 4, rows, 16), drawn(1, 2, keys, 16), drawn(1, 2, keys, 20)
+        bias = np.where(np.tri(rows, keys) > 0, 0, -np.inf) if masked else None
+        want = expected(q, k, v, bias, 0.25, 0.0, None)
+        np.testing.assert_allclose(np.asarray(compiled(q, k, v)), want, rtol=0, atol=20 * EPSILON)
+    assert (len(compiled._open), len(compiled._programs)) == (1, 0), compiled.fixed
+
+
+def test_heads_are_split_and_merged_in_the_kernel_and_no_scores_are_stored(backend: NativeBackend) -> None:
+    def attend(x: Any) -> Any:
+        return F.relu(F.attention(x, x, x, num_heads=2, kv_num_heads=2))
+
+    x = drawn(1, 512, 64)
+    compiled = compile(attend, x, backend=backend)
+    plan = compiled.plan()
+    assert len(plan.steps) == 1
+    assert sum(b.nbytes for b in plan.buffers) == 2 * x.nbytes
+    heads = x.reshape(1, 512, 2, 32).swapaxes(1, 2)
+    want = expected(heads, heads, heads, None, 32**-0.5, 0.0, None).swapaxes(1, 2).reshape(1, 512, 64)
+    np.testing.assert_allclose(np.asarray(compiled(x)), np.maximum(want, 0), rtol=0, atol=60 * EPSILON)
+
+
+def test_few_keys_or_rows_and_other_dtypes_are_computed_from_products(backend: NativeBackend) -> None:
+    for rows, keys, dtype in ((300, 100, "float32"), (10, 300, "float32"), (300, 300, "float16")):
+        q, k = (emberlet.asarray(drawn(1, 1, n, 16), backend=backend).astype(dtype) for n in (rows, keys))
+        plan = compile(lambda q, k: F.attention(q, k, k), q, k, backend=backend).plan()
+        assert len(plan.steps) > 1
+
+
+def test_scores_that_are_all_minus_infinity_without_a_mask_give_nan(backend: NativeBackend, always: None) -> None:
+    q, k = drawn(1, 1, 20, 16), drawn(1, 1, 30, 16)
+    q[0, 0, 3] = -np.inf
+    k[:] = np.abs(k)
+    found = np.asarray(F.attention(*[emberlet.asarray(a, backend=backend) for a in (q, k, k)]))
+    assert np.isnan(found[0, 0, 3]).all() and np.isfinite(np.delete(found[0, 0], 3, 0)).all()
