@@ -197,10 +197,53 @@ def batches(name: str, path: Path, shape: tuple[int, ...], sizes: tuple[int, ...
     return lines
 
 
+def eager(shapes: int) -> list[str]:
+    """Compute functions of two axes at once, each in many shapes."""
+    from emberlet import functional as F
+    from emberlet.functional.arrays import asarray
+    from emberlet.wgpu_backend import WgpuBackend
+
+    rng = np.random.default_rng(3)
+    weight = rng.standard_normal((64, 32)).astype(np.float32)
+    functions: dict[str, Callable[[Any], Any]] = {
+        "x * 2.5 + 1": lambda x: x * 2.5 + 1.0,
+        "softmax": lambda x: F.softmax(x, axis=1),
+        "sum": lambda x: x.sum(0),
+        "relu(x @ w + b)": lambda x: F.relu(x @ asarray(weight, device=x.backend) + 0.5),
+        "sigmoid(x) * x": lambda x: F.sigmoid(x) * x,
+        "permute(x) * reshape(x)": lambda x: F.permute_dims(x, (1, 0)) * x.reshape((64, -1)),
+    }
+    lines = [
+        "## Computed at once\n",
+        f"Functions of (n, 64), not compiled, for {shapes} n in turns with one n that recurs: the pipelines that they "
+        "compile, the median of calls from the third n on.\n",
+        "| function | pipelines | first n, ms | second | later ones | the one that recurs | ratio |",
+        "|---|---:|---:|---:|---:|---:|---:|",
+    ]
+    recurs = shapes // 2 + 65
+    for name, function in functions.items():
+        backend = WgpuBackend()
+        before = len(backend.device.pipelines)
+        taken: dict[bool, list[float]] = {False: [], True: []}
+        for n in (int(n) for n in rng.permutation(np.arange(65, shapes + 66)) if n != recurs):
+            for rows in (n, recurs) if len(taken[False]) > 1 else (n,):
+                x = asarray(rng.standard_normal((rows, 64)).astype(np.float32), device=backend)
+                start = time.perf_counter()
+                np.asarray(function(x))
+                taken[rows == recurs].append(1e3 * (time.perf_counter() - start))
+        made = len(backend.device.pipelines) - before - 1  # but for that of the one that recurs
+        later, again = np.median(taken[False][2:]), np.median(taken[True][30:])
+        first, second = taken[False][:2]
+        row = f"{made} | {first:.1f} | {second:.1f} | {later:.2f} | {again:.2f} | {later / again:.2f}"
+        lines.append(f"| {name} | {row} |")
+    return [*lines, ""]
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--tokens", type=int, default=CAPACITY - 1)
+    parser.add_argument("--shapes", type=int, default=300, help="of each function that is not compiled")
     options = parser.parse_args()
     from emberlet.wgpu_backend.device import open_device
 
@@ -213,6 +256,7 @@ def main() -> int:
         "the ratios say something.\n",
         *growing_cache(options.rounds, options.tokens),
         *texts(options.rounds),
+        *eager(options.shapes),
         "## Open batches\n",
         "| model | batch | a plan for this size alone, ms | the plan for batches of 1 to 16, ms | ratio | difference |",
         "|---|---:|---:|---:|---:|---:|",

@@ -5,9 +5,9 @@ from emberlet.errors import BackendError, UnsupportedError
 from emberlet.sizes.size import is_open
 from emberlet.tensor import Tensor
 
-from .device import can_wait
+from .device import can_wait, must_await
 from .kernels.table import Options
-from .plan.make import make_plan
+from .plan.make import make_plan, places_of
 from .record.node import numbers, refuse_values, signature, unpacked
 from .record.primitives import Primitives
 from .run import storage
@@ -39,6 +39,7 @@ class WgpuBackend(Primitives):
         self._half = None
         self._options = None
         self._plans = LRUCache(_PLAN_TEXT)
+        self._sizes = None  # EagerSizes, once something is computed
 
     def open_early(self):
         """Begin to open the device in a thread; a model is read and traced in the meantime."""
@@ -204,8 +205,8 @@ class WgpuBackend(Primitives):
                 return
             from .run.runtime import run_once
 
-            plan, externals, words = self._plan(order, roots)
-            outputs = run_once(self.device, plan, externals)
+            plan, externals, words, sizes = self._plan(order, roots)
+            outputs = run_once(self.device, plan, externals, sizes)
             if not FINALIZERS:
                 leaves = {id(node.buffer) for node in order}
                 for given in externals:
@@ -215,10 +216,10 @@ class WgpuBackend(Primitives):
                 roots[i].become_buffer(outputs[i], words[i])
 
     def _plan(self, order, roots):
-        """(plan, Allocations of its externals, words of the roots) for `roots`; `order` holds all they depend on. The
-        same graph over other values and numbers gets the same plan."""
+        """(plan, Allocations of its externals, words of the roots, what kernels read of open sizes) for `roots`;
+        `order` holds all they depend on. The same graph over other values and numbers gets the same plan."""
         key = signature(order, roots)
-        found = self._plans.get(key)
+        found = self._plans.get(key) or self._served(order, roots)
         if found is None:
             try:
                 plan, externals = make_plan(roots, self.options, bind_numbers=True)
@@ -226,18 +227,22 @@ class WgpuBackend(Primitives):
                 # Tensors of many pages leave no binding for the numbers, so these are written into the kernels of this
                 # graph.
                 plan, externals = make_plan(roots, self.options)
-                return plan, [self.upload(n) for n in externals], [r.word for r in roots]
-            place = {}
-            for i in range(len(order)):
-                place[id(order[i])] = i
-            # Each external's place in `order`, or the places of the nodes whose numbers it holds.
-            given = []
-            for n in externals:
-                given.append([(place[k], i) for k, i in n.arg] if n.op == "numbers" else place[id(n)])
-            found = (plan, given, [r.word for r in roots])
+                return plan, [self.upload(n) for n in externals], [r.word for r in roots], b""
+            found = (plan, places_of(externals, order), [r.word for r in roots], b"")
             self._plans.put(key, found, plan.text_bytes())
-        plan, given, words = found
-        return plan, [self._numbers(order, g) if isinstance(g, list) else self.upload(order[g]) for g in given], words
+        plan, given, words, sizes = found
+        allocations = [self._numbers(order, g) if isinstance(g, list) else self.upload(order[g]) for g in given]
+        return plan, allocations, words, sizes
+
+    def _served(self, order, roots):
+        """What a plan with open sizes gives for a graph (eager_sizes.py); None if it is to have its own plan."""
+        if must_await():  # on MicroPython, whose memory is small
+            return None
+        if self._sizes is None:
+            from .eager_sizes import EagerSizes
+
+            self._sizes = EagerSizes(self.options)
+        return self._sizes.find(order, roots)
 
     def _numbers(self, order, places):
         """The Allocation of a kernel's numbers; places: [(a node's place in `order`, which of its `numbers`)]."""

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from emberlet.backend import Backend, get_backend
 from emberlet.tensor import Tensor
+from emberlet.wgpu_backend.device import Device
 
 from tools.components import require
 
@@ -18,6 +19,20 @@ def gpu() -> Backend:
     require("gpu-driver")
     pytest.importorskip("wgpu")
     return get_backend("wgpu")
+
+
+@pytest.fixture
+def compiled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The WGSL of each pipeline that is compiled from here on."""
+    sources = []
+    keep = Device.keep
+
+    def kept(device: Device, source: str, pipeline: Any) -> Any:
+        sources.append(source)
+        return keep(device, source, pipeline)
+
+    monkeypatch.setattr(Device, "keep", kept)
+    return sources
 
 
 class Twin:

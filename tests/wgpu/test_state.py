@@ -17,9 +17,9 @@ def dispatches(monkeypatch):
     counts = []
     run = runtime.run_once
 
-    def counted(device, plan, externals):
+    def counted(device, plan, externals, sizes):
         counts.append(len(plan.steps))
-        return run(device, plan, externals)
+        return run(device, plan, externals, sizes)
 
     monkeypatch.setattr(runtime, "run_once", counted)
     return counts

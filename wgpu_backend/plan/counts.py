@@ -3,7 +3,9 @@
 Like everything a saved plan needs, this runs under CPython, Pyodide and MicroPython.
 """
 
-from emberlet.sizes.polynomial import Polynomial, atom_values, broken
+from emberlet.sizes.polynomial import Polynomial, at, atom_values, broken
+
+from ..run import storage
 
 
 class Counts:
@@ -30,6 +32,13 @@ class Counts:
         out = atom_values(self.atoms, sizes)
         self._last = (sizes, out)
         return out
+
+    def words(self, values):
+        """The block as words, four or a multiple of that."""
+        words = [at(n, values) & 0xFFFFFFFF for n in self.block]
+        while len(words) % 4 or not words:
+            words.append(0)
+        return storage.unsigned(words)
 
     def largest(self):
         """The values of the atoms at the largest sizes."""

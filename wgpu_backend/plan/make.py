@@ -128,6 +128,18 @@ def plan_with(roots, options, max_inputs, packed=True, bind_numbers=False, sizes
     return plan, externals
 
 
+def places_of(externals, order):
+    """For each external node of a plan its place in `order`, the nodes of the graph, or for "numbers" [(a node's place,
+    which of its `numbers`)]."""
+    place = {}
+    for i in range(len(order)):
+        place[id(order[i])] = i
+    out = []
+    for n in externals:
+        out.append([(place[k], i) for k, i in n.arg] if n.op == "numbers" else place[id(n)])
+    return out
+
+
 def _lifetimes(plan):
     """(temporary -> the step that uses it first, -> the step that uses it last)."""
     first = {}

@@ -7,20 +7,9 @@ Buffers have room for the capacity, a value of each size. A call that exceeds it
 from emberlet.errors import BackendError
 from emberlet.sizes.polynomial import at
 
-from ..device import COPY_DST, UNIFORM
-from . import storage
-from .runtime import Program, Results
+from .runtime import SIZES, Block, Program, Results
 
 _KNOWN = 7  # sets of lent buffers whose bind groups are cached
-
-
-class _Block:
-    """The uniform block of sizes that kernels read; `Device.bind` takes it like an Allocation."""
-
-    def __init__(self, raw, nbytes):
-        self.gpu = raw.create_buffer(size=nbytes, usage=UNIFORM | COPY_DST)
-        self.nbytes = nbytes
-        self.pages = [self]
 
 
 class OpenProgram(Program):
@@ -54,7 +43,7 @@ class OpenProgram(Program):
     def _bind(self, pipelines):
         with self._lock:
             if self._block is None:
-                self._block = _Block(self.device.raw, (self._words + 3) // 4 * 16)
+                self._block = Block(self.device.raw, (self._words + 3) // 4 * 16)
             first = self._pipelines is None
             self._pipelines = pipelines
             groups = []
@@ -74,7 +63,7 @@ class OpenProgram(Program):
         pipeline, layout = pipelines[step.kernel]
         bound = [self.allocations[b] for b in step.buffers]
         pages = step.pages
-        if "var<uniform> sizes:" in self.plan.kernels[step.kernel][1]:
+        if SIZES in self.plan.kernels[step.kernel][1]:
             bound = bound + [self._block]
             pages = list(pages) + [1]
         return pipeline, self.device.bind(layout, bound, pages)
@@ -114,9 +103,7 @@ class OpenProgram(Program):
         for number, n in self.open_results:
             if not 0 <= at(n, values) <= self.allocations[number].nbytes:
                 raise BackendError("a result does not fit its buffer; the plan is damaged")
-        words = [at(n, values) & 0xFFFFFFFF for n in counts.block]
-        words += [0] * ((self._words + 3) // 4 * 4 - len(words))
-        self.device.queue.write_buffer(self._block.gpu, 0, storage.unsigned(words))
+        self.device.queue.write_buffer(self._block.gpu, 0, counts.words(values))
         steps = []
         self.dispatched = []  # their indices in the plan
         for i in range(len(self._groups)):

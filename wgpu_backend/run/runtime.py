@@ -6,15 +6,26 @@ saved plan needs only this file and device.py, under CPython, Pyodide and MicroP
 
 from emberlet.errors import BackendError
 
-from ..device import COPIED, READABLE, lock, must_await
+from ..device import COPIED, COPY_DST, READABLE, UNIFORM, lock, must_await
 from .buffers import FINALIZERS
 from .pipelines import pipelines_async, pipelines_of, prepare
 
+SIZES = "var<uniform> sizes:"  # in the text of kernels that read open sizes
 _SPARE = 2  # staging buffers that a Program keeps, one for each overlapping call
 
 
-def run_once(device, plan, externals):
-    """Run a plan once, with the Allocations of its externals. Returns the Allocations of its outputs."""
+class Block:
+    """The uniform block of sizes that kernels read; `Device.bind` takes it like an Allocation."""
+
+    def __init__(self, raw, nbytes):
+        self.gpu = raw.create_buffer(size=nbytes, usage=UNIFORM | COPY_DST)
+        self.nbytes = nbytes
+        self.pages = [self]
+
+
+def run_once(device, plan, externals, sizes=b""):
+    """Run a plan once, with the Allocations of its externals. Returns the Allocations of its outputs. sizes: the
+    words of the block that kernels with open sizes read, in fours."""
     allocations = {}
     for i in range(len(externals)):
         allocations[plan.externals[i]] = externals[i]
@@ -30,12 +41,20 @@ def run_once(device, plan, externals):
             if source not in pipelines:
                 pipelines[source] = device.pipeline(name, source)
         device.pipelines.ran(pipelines)
+        block = None
+        if sizes:
+            block = Block(device.raw, len(sizes))
+            device.queue.write_buffer(block.gpu, 0, sizes)
         encoder = device.raw.create_command_encoder()
         run = encoder.begin_compute_pass()
         for step in plan.steps:
-            pipeline, layout = pipelines[plan.kernels[step.kernel][1]]
+            source = plan.kernels[step.kernel][1]
+            pipeline, layout = pipelines[source]
+            bound, pages = [allocations[b] for b in step.buffers], step.pages
+            if block is not None and SIZES in source:
+                bound, pages = bound + [block], list(pages) + [1]
             run.set_pipeline(pipeline)
-            run.set_bind_group(0, device.bind(layout, [allocations[b] for b in step.buffers], step.pages))
+            run.set_bind_group(0, device.bind(layout, bound, pages))
             run.dispatch_workgroups(step.groups[0], step.groups[1], step.groups[2])
         run.end()
         device.queue.submit([encoder.finish()])
