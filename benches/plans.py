@@ -189,8 +189,8 @@ def prepared(call: Callable[..., Any], tensors: list[Any]) -> Callable[..., Any]
 
 
 WHY = {
-    "values": "They ask for values, so that they have no plan and run as they are",
     "view": "They return an argument or a view of it, which a plan copies",
+    "values": "They ask for values, so that they have no plan and run as they are",
     "no tensor": "They take no tensor, or return something else",
     "": "In no call of the benchmark",
 }

@@ -31,8 +31,8 @@ def compile(model, *examples, backend=None, tune=False, dims=None):
     Other shapes, also those that a plan with open sizes does not serve, get their own plans at their first call.
     `Compiled.fixed` says why a size could not be left open.
 
-    If the values of a tensor decide which operations the model runs, the plan is cut: its pieces run one after the
-    other, with Python in between, and `Compiled.cut` names the place.
+    If the values of a tensor decide which operations the model runs, there is no plan: the operations between two such
+    places run together, with Python in between. A warning says so once, and `Compiled.cut` names the place.
     """
     return Compiled(model, examples, backend, tune, dims)
 
@@ -44,7 +44,10 @@ def _again(model, backend, tune, dims):
 class Compiled:
     """A compiled model: call it like the model. cut: None, or the ValueNeeded that prevents a single plan; fixed: {name
     of an axis: why plans cannot leave its length open}; unopened: None, or the error of the latest attempt at a plan
-    with open sizes, which any set of shapes but this one may have caused."""
+    with open sizes, which any set of shapes but this one may have caused; warns: whether a call without a plan is
+    warned of, which happens once."""
+
+    warns = True
 
     def __init__(self, model, examples, backend=None, tune=False, dims=None):
         from emberlet.backend import get_backend
@@ -251,6 +254,11 @@ class Compiled:
     def _without_plan(self, arguments):
         result = self.model(*[self._moved(x) for x in arguments])  # or its error: then later calls still have plans
         self.cut = self.refusal(arguments)
+        if self.warns:
+            from emberlet.errors.warning import warn_uncompiled
+
+            self.warns = False
+            warn_uncompiled(self.model, " on " + self.backend.name, self.cut)
         return result
 
     def refusal(self, arguments):

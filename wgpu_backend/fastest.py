@@ -24,7 +24,8 @@ class Fastest:
 
     The first calls go to each device in turn: one to make the plan, then three measured ones. All later calls go to the
     fastest, and the others' memory is freed. A device that fails is dropped; if it is the last, its error is raised.
-    times: {device: seconds of each measured call}; chosen: the name of the fastest device, None while measuring.
+    times: {device: seconds of each measured call}; chosen: the name of the fastest device, None while measuring; cut:
+    None, or why the chosen one has no plan, of which a warning tells.
     """
 
     def __init__(self, model, examples, names=None, **options):
@@ -38,6 +39,7 @@ class Fastest:
         for name in names or NAMES:
             try:
                 self._left[name] = _compiled(model, examples, name, options)
+                self._left[name].warns = False  # the others need no plan
                 self.times[name] = []
             except (BackendError, ImportError) as error:
                 problems.append("{}: {}".format(name, error))
@@ -78,6 +80,10 @@ class Fastest:
                 self._choose()
                 return self._on_host(result)
 
+    @property
+    def cut(self):
+        return None if self.chosen is None else getattr(self._left[self.chosen], "cut", None)
+
     def _next(self):
         """The device for the next call."""
         for name in self._left:
@@ -95,6 +101,12 @@ class Fastest:
             best = min(self._left, key=lambda name: min(self.times[name] or [0]))
             self._left = {best: self._left[best]}
             self.chosen = best
+            if self.cut is None:
+                self._left[best].warns = True
+            else:
+                from emberlet.errors.warning import warn_uncompiled
+
+                warn_uncompiled(self._left[best].model, " on " + best, self.cut)
 
     def _on_host(self, value):
         if isinstance(value, Tensor):
@@ -121,10 +133,9 @@ def _host():
 
 def _compiled(model, examples, name, options):
     if name == "numpy":
-        from emberlet.host.numpy_backend.compile import compile as on_numpy
+        from emberlet.host.numpy_backend.compile import Compiled as OnNumpy
 
-        get_backend(name)
-        return on_numpy(model, *examples)
+        return OnNumpy(model, examples, get_backend(name), warns=False)
     from .compiled import Compiled
 
     if name == "wgpu":

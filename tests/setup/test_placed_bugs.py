@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tools.mutation import placed
+from tools.paths import ROOT
 from tools.steps import StepError
 
 LIST = """
@@ -37,3 +38,7 @@ def test_a_bug_is_applied_where_its_old_text_is(tmp_path: Path) -> None:
     (bug,) = placed.bugs(tmp_path, tmp_path / "lists")
     assert bug.apply(b"sum(numbers)") == b"sum(numbers[:-1])"
     assert (bug.room, bug.first, bug.backends) == ("sums", ("programs",), ("numpy",))
+
+
+def test_all_bugs_fit_the_tree() -> None:
+    assert len(placed.bugs(ROOT)) >= 200

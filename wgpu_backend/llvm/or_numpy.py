@@ -11,7 +11,7 @@ import numpy as np
 from emberlet import dtypes
 from emberlet.backend import get_backend
 from emberlet.errors import BackendError, UnsupportedError
-from emberlet.errors.warning import warn
+from emberlet.errors.warning import warn, warn_uncompiled
 from emberlet.host.numpy_backend.compile import Compiled as NumpyCompiled
 from emberlet.host.numpy_backend.storage import numpy_dtype
 from emberlet.sizes.questions import known_equal
@@ -196,11 +196,11 @@ class NativeOrNumpy:
         self.refused, self._plain = error.with_traceback(None), plain
         self._native = self._short = None
         plain.warns = True
-        name = getattr(self.model, "__name__", type(self.model).__name__)
-        text = f'{name} is compiled for NumPy (compile(backend="numpy") asks for that), not to machine code: {error}'
         if plain.cut is not None:
-            text = f"{name} has no plan, in machine code or on NumPy, and runs operation by operation: {plain.cut}"
-        warn(text)
+            warn_uncompiled(self.model, ", in machine code or on NumPy,", plain.cut)
+            return
+        name = getattr(self.model, "__name__", type(self.model).__name__)
+        warn(f'{name} is compiled for NumPy (compile(backend="numpy") asks for that), not to machine code: {error}')
 
 
 def _in_range(bound: list[Any]) -> None:

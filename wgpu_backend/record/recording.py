@@ -37,12 +37,9 @@ def _tells(argument):
 
 
 def _warn(text):
-    try:
-        from warnings import warn
-    except ImportError:  # a port without warnings
-        print("emberlet: " + text)
-        return
-    warn(text, stacklevel=4)
+    from emberlet.errors.warning import warn
+
+    warn(text)
 
 
 class Recording(Backend):

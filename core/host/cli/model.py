@@ -48,17 +48,24 @@ class Loaded:
 
     def compiled(self) -> Loaded:
         """The same model for many calls: compiled, on the numpy backend."""
-        backends = self.model.backends() if hasattr(self.model, "backends") else []
-        if [b.name for b in backends] != ["numpy"]:
-            return self
-        return replace(self, model=self.model.compile(backend=backends[0]))
+        return self._compiled("numpy")
 
     def compiled_anywhere(self) -> Loaded:
         """The same model compiled on its backend; itself where that has no plans."""
-        backends = self.model.backends() if hasattr(self.model, "backends") else []
-        if len(backends) != 1 or backends[0].name not in ("numpy", "wgpu", "wasm", "native"):
+        return self._compiled("numpy", "wgpu", "wasm", "native")
+
+    def backend(self) -> Backend | None:
+        """The backend that the model is on; None where there are several, or it is no module."""
+        if not hasattr(self.model, "backends"):
+            return None
+        found = self.model.backends() or [getattr(self.model, "backend", None)]  # a model without weights
+        return found[0] if len(found) == 1 else None
+
+    def _compiled(self, *names: str) -> Loaded:
+        backend = self.backend()
+        if backend is None or backend.name not in names:
             return self
-        return replace(self, model=self.model.compile(backend=backends[0]))
+        return replace(self, model=self.model.compile(backend=backend))
 
     def __call__(self, inputs: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """The outputs by name; a list of dicts or tensors has several names (results.parts)."""

@@ -2,7 +2,8 @@
 understood or refused; weights of fewer bits stay finite and do not vanish; state dicts in PyTorch's layout load;
 `compile` without a backend keeps the model's own; a squeeze of open lengths is followed by slices; an output is no
 input of its command; files of other kinds are named; a custom kernel writes its result alone; a layer that is recorded
-step by step is said to be faster compiled; plans do not depend on the library's names. One family each."""
+step by step is said to be faster compiled; a model without a plan says so once; plans do not depend on the library's
+names. One family each."""
 
 from __future__ import annotations
 
@@ -257,6 +258,31 @@ def _step_by_step(choose: random.Random) -> str:
     return "" if said == [[], [], [True], []] else f"{steps} steps, in a plan and three times eagerly: {said}"
 
 
+class _Told(Module):
+    """Which operations it runs depends on a value."""
+
+    def forward(self, x: Any) -> Any:
+        return x * 2.0 if F.sum(x).item() > 0 else x - 1.0
+
+
+def _told(choose: random.Random) -> str:
+    """A model that has no plan runs as it is, says so in one warning, and why in `cut`."""
+    here = sorted({w.backend for w in available()} - {"python"})
+    backend = choose.choice([*here, None, "auto"])
+    shape = (choose.randint(100, 300), choose.randint(3, 5))  # an input of few elements has a plan for each value
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        fast = _Told().compile(backend=backend)
+        for _ in range(18 if backend == "auto" else 3):
+            x = _array(choose, shape)
+            if not _near(fast(emberlet.asarray(x, device="numpy")), x * 2 if x.sum() > 0 else x - 1):
+                return f"compiled for {backend}, it is wrong"
+    heard = [str(w.message) for w in said if "operation by operation" in str(w.message)]
+    if len(heard) == 1 and fast.cut is not None and str(fast.cut) in heard[0]:
+        return ""
+    return f"compiled for {backend}, it says {heard}; cut: {fast.cut}"
+
+
 KERNEL = """{{{{ bindings }}}}
 
 @compute @workgroup_size({{{{ workgroup }}}})
@@ -365,6 +391,7 @@ FAMILIES: dict[str, Callable[[random.Random], str]] = {
     "renamed": _renamed,
     "squeezed": _squeezed,
     "step by step": _step_by_step,
+    "told": _told,
 }
 
 

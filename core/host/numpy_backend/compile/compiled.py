@@ -12,7 +12,7 @@ from .... import dtypes
 from ....backend import get_backend
 from ....backend.axes import Axes, argument_names, named, of_model, unfit
 from ....errors import BackendError, EmberletError
-from ....errors.warning import warn
+from ....errors.warning import warn_uncompiled
 from ....sizes.size import SizeNeeded
 from ....tensor import Tensor
 from ...models.inputs import bind, in_order
@@ -206,9 +206,8 @@ class Compiled:
         self.cut = error
         self._plans = {}
         self._last = None
-        name = getattr(self.model, "__name__", type(self.model).__name__)
         if self.warns:
-            warn(f"{name} has no plan on NumPy and runs operation by operation: {error}")
+            warn_uncompiled(self.model, " on NumPy", error)
 
     def _find_open(self, arguments: list[Any]) -> tuple[OpenPlan, dict[str, int]] | None:
         """A plan with open sizes that serves these arguments, made if need be, and their lengths; None if they are to
