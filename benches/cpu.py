@@ -206,12 +206,16 @@ def turn(name: str, folder: Path, seconds: float, environment: dict[str, str], t
 
 
 def surroundings(threads: int, cache: Path) -> dict[str, str]:
-    """The environment variables of a runtime's process. cache: where native code is kept."""
+    """The environment variables of a runtime's process. cache: where native code is kept, and Python's bytecode, which
+    an installed package has."""
     from emberlet.host import blas_kernels
 
     environment = {k: v for k, v in os.environ.items() if k != "OPENBLAS_CORETYPE"}
     environment |= {"OPENBLAS_NUM_THREADS": str(threads), "EMBERLET_CACHE": str(cache)}
     blas_kernels.choose(environment)
+    if cache.is_absolute():
+        environment.pop("PYTHONDONTWRITEBYTECODE", None)
+        environment["PYTHONPYCACHEPREFIX"] = str(cache / "bytecode")
     return environment
 
 
