@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import random
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -16,9 +17,12 @@ def _named(row: Iterable[Any]) -> str:
     return ", ".join(str(getattr(value, "id", value)) for value in row)
 
 
-def every(names: str | tuple[str, ...], values: Iterable[Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def every(
+    names: str | tuple[str, ...], values: Iterable[Any], share: int = 1
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """As pytest.mark.parametrize, in one test: it runs for all rows, and fails with the list of those that failed or,
-    unless all of them do, are skipped. Fixtures are made once for all rows."""
+    unless all of them do, are skipped. Fixtures are made once for all rows. share: a run has one row of so many,
+    others each time."""
     held = [name.strip() for name in names.split(",")] if isinstance(names, str) else list(names)
     rows = [row if len(held) > 1 else (row,) for row in values]
     if not rows:
@@ -32,19 +36,20 @@ def every(names: str | tuple[str, ...], values: Iterable[Any]) -> Callable[[Call
         def run(**fixtures: Any) -> None:
             failures: list[tuple[str, BaseException]] = []
             skipped: list[tuple[str, BaseException]] = []
-            for row in rows:
+            tried = rows[random.randrange(share) :: share]
+            for row in tried:
                 try:
                     test(**fixtures, **dict(zip(held, row, strict=True)))
                 except pytest.skip.Exception as reason:
                     skipped.append((_named(row), reason))
                 except (Exception, pytest.fail.Exception) as error:
                     failures.append((_named(row), error))
-            if len(skipped) == len(rows):
+            if len(skipped) == len(tried):
                 pytest.skip(str(skipped[0][1]))
             failures += skipped  # nobody sees that only some rows run
             if failures:
                 said = [f"{row}: {type(error).__name__}: {error}" for row, error in failures[:SHOWN]]
-                pytest.fail(f"{len(failures)} of {len(rows)} rows:\n" + "\n".join(said), pytrace=False)
+                pytest.fail(f"{len(failures)} of {len(tried)} rows:\n" + "\n".join(said), pytrace=False)
 
         run.__signature__ = signature.replace(parameters=kept)  # type: ignore[attr-defined]
         return run
