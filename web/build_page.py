@@ -41,7 +41,6 @@ RUNTIMES = {
 
 DIGITS = ROOT / "examples" / "digits"
 EXAMPLES = 6  # of each digit
-NODE_MODULES_OF_BENCHES = ROOT / "benches" / "web" / "node_modules"
 # npm packages of benches/web that the benchmark page compares with.
 PEERS = {
     "onnxruntime-web": (

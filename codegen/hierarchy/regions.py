@@ -219,21 +219,24 @@ class _Tree:
             key: (*key[:-1], "*") for key in edges if isinstance(key, tuple) and key[-1].isdigit()
         }
 
-        def whole(key: Path | int) -> Path | int:
+        def merged_key(key: Path | int) -> Path | int:
             return lists.get(key, key)
 
-        merged: dict[Path | int, set[Path | int]] = {}
-        for key, reads in edges.items():
-            merged.setdefault(whole(key), set()).update(whole(r) for r in reads if whole(r) != whole(key))
-        for group in circles(merged):  # something comes between the items of a list
+        def merged_edges() -> dict[Path | int, set[Path | int]]:
+            found: dict[Path | int, set[Path | int]] = {}
+            for key, reads in edges.items():
+                own = merged_key(key)
+                found.setdefault(own, set()).update({merged_key(r) for r in reads} - {own})
+            return found
+
+        for group in circles(merged_edges()):  # something comes between the items of a list
             for key in list(lists):
                 if lists[key] in group:
                     del lists[key]
-        merged = {}
+        merged = merged_edges()
         inside: dict[Path | int, list[Path | int]] = {}
-        for key, reads in edges.items():
-            merged.setdefault(whole(key), set()).update(whole(r) for r in reads if whole(r) != whole(key))
-            inside.setdefault(whole(key), []).append(key)
+        for key in edges:
+            inside.setdefault(merged_key(key), []).append(key)
         start = {key: min(first[k] for k in held) for key, held in inside.items()}
         out: list[Path | int] = []
         for key in sorted_by(merged, start):

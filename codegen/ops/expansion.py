@@ -73,10 +73,10 @@ class Tile(Plain):
 
     def emit(self, e: Emitter) -> Emission:
         if self.has(2):
-            return e.call("repeat_dim", e.x(0), *(self.whole(e, i) for i in (2, 1)))
+            return e.call("repeat_dim", e.x(0), *(self.as_int(e, i) for i in (2, 1)))
         return e.call("tile", e.x(0), e.ints(1))
 
-    def whole(self, e: Emitter, i: int) -> Expr:
+    def as_int(self, e: Emitter, i: int) -> Expr:
         """A count or an axis of opset 1, which has the dtype of x, as an int."""
         value = self.value(i)
         if value is not None and value.size == 1 and value.dtype.is_float:

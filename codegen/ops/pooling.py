@@ -118,9 +118,9 @@ class MaxPool(Pool):
         if len(self.outputs) < 2 or not self.outputs[1].present:
             return self.pool(e, "max_pool")
         pooled = e.assign("pooled", self.pool(e, "max_pool_with_indices"))
-        return e.index(pooled, 0), self.whole(e, e.index(pooled, 1))
+        return e.index(pooled, 0), self.positions_in_tensor(e, e.index(pooled, 1))
 
-    def whole(self, e: Emitter, indices: Expr) -> Expr:
+    def positions_in_tensor(self, e: Emitter, indices: Expr) -> Expr:
         """Positions in a channel as positions in the whole tensor; column-major if storage_order says so."""
         sizes = e.index(e.shape_of(e.x()), SliceKey(lift(2)))
         if self.config.storage_order:

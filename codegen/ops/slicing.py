@@ -76,7 +76,7 @@ class Slice(Node[SliceConfig]):
             x = self.tensor(0)
             return (TensorType(x.dtype, None if x.shape is None else (None,) * len(x.shape)),)
         starts, ends, axes, steps = self.bounds()
-        if isinstance(t, ShapeType) and self.whole(starts, ends, steps):
+        if isinstance(t, ShapeType) and self.are_known(starts, ends, steps):
             bounds: tuple[Any, ...] = (starts[0], ends[0], steps[0]) if starts else (None,)
             return (ShapeType(t.dims[slice(*bounds)]),)
         x = self.tensor(0)
@@ -117,7 +117,7 @@ class Slice(Node[SliceConfig]):
         return length is not None and minus(whole, end) is not None
 
     @staticmethod
-    def whole(*parts: Shape) -> bool:
+    def are_known(*parts: Shape) -> bool:
         return all(isinstance(d, int) for part in parts for d in part)
 
     def by_values(self, e: Emitter) -> Emission:

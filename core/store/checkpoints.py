@@ -62,7 +62,7 @@ class Checkpoint:
         s = at[name]
         return s, (s.name,)
 
-    def turned(self, place: Place) -> bool | None:
+    def is_transposed(self, place: Place) -> bool | None:
         """Whether a checkpoint holds the transpose of a parameter; None if unknown."""
         if not self.known or len(place.param.shape) != 2:
             return None

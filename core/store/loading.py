@@ -114,7 +114,7 @@ def load(
             absent.append(place)
         else:
             try:
-                value, turned = _value(place, snapshot, lying, checkpoint.turned(place))
+                value, turned = _value(place, snapshot, lying, checkpoint.is_transposed(place))
             except EmberletError as error:
                 result.wrong[place.name] = str(error)
                 continue

@@ -15,7 +15,7 @@ from ..tensor import Tensor
 from .function import StepFunction, is_tensor, loss_of, unwrapped_all
 from .held import Held, held
 
-ROOM = 64  # numbers that a first trace has room for
+FIRST_NUMBERS = 64  # numbers that a first trace has room for
 MAX_PLANS = 8  # plans of one step; the least recently used is dropped
 ATTEMPTS = (0, 2)  # at a plan for batches of every length, by its typical length (Axes.scope)
 
@@ -320,7 +320,7 @@ class CompiledStep:
     def _arguments(self, function, batch, opening):
         """Arguments for a trace; the Opening gets their shapes."""
         backend = self.backend
-        numbers = backend.full((len(function.numbers) or ROOM,), 0, self._engine.NUMBERS)
+        numbers = backend.full((len(function.numbers) or FIRST_NUMBERS,), 0, self._engine.NUMBERS)
         values = None if opening is None else opening.values(batch)
         words = [backend.full(shape, 0, dtypes.uint32) for shape in _closed(function.draws, values)]
         kept = self._engine.values(self._now[0])

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from support.workers import LONG
+from support.workers import LONG, FileScheduling
 
 from tools.paths import ROOT
 
@@ -33,6 +33,12 @@ def test_every_other_test_runs_after_a_worker_has_died(tmp_path: Path) -> None:
 
 def test_the_long_files_are_there() -> None:
     assert all((ROOT / file).exists() for file in LONG)
+
+
+def test_the_browser_tests_are_one_piece_of_work() -> None:
+    scope = FileScheduling.__new__(FileScheduling)._split_scope
+    assert scope("tests/browser/test_a.py::test_b[c]") == "tests/browser" and "tests/browser" in LONG
+    assert scope("tests/core/test_a.py::test_b[c]") == "tests/core/test_a.py"
 
 
 def test_long_files_come_first(tmp_path: Path) -> None:

@@ -138,7 +138,7 @@ def test_useless_metadata_is_ignored_or_a_load_error(text, tmp_path):
     checkpoint = Checkpoint(text)
     at = dict(state_dict())
     for place in places(model):
-        checkpoint.turned(place)
+        checkpoint.is_transposed(place)
         try:
             checkpoint.find(place, at)
         except LoadError:
@@ -217,8 +217,8 @@ def test_an_entry_names_the_tensor_of_a_checkpoint(entry, at, found):
 )  # fmt: skip
 def test_an_entry_says_whether_a_matrix_is_turned(entry, shape, layer, turned):
     place = place_of(holder=nn.Linear(4, 3)) if layer else place_of(shape=shape)
-    assert Checkpoint(json.dumps({"fc.weight": entry})).turned(place) is turned
-    assert Checkpoint(None).turned(place) is None
+    assert Checkpoint(json.dumps({"fc.weight": entry})).is_transposed(place) is turned
+    assert Checkpoint(None).is_transposed(place) is None
 
 
 def test_constants_are_parameters_outside_of_layers():

@@ -17,7 +17,7 @@ from emberlet import dtypes
 from emberlet.backend.axes import argument_names, of_model
 from emberlet.errors import ArgumentError, ModelError
 from emberlet.tensor import Tensor
-from emberlet.training_step import ROOM
+from emberlet.training_step import FIRST_NUMBERS
 from emberlet.training_step.batch_size import NAME
 from emberlet.training_step.saving import Contents, plain
 
@@ -68,7 +68,7 @@ def save(
 
     def arguments(opening: Any) -> list[Any]:
         """Those of a trace with as many numbers and random words as the one before took."""
-        numbers = backend.full((len(function.numbers) or ROOM,), 0, dtypes.float32)
+        numbers = backend.full((len(function.numbers) or FIRST_NUMBERS,), 0, dtypes.float32)
         shapes = [numbers.shape, *function.draws, *(x.shape for x in kept)]
         if opening is not None:
             opening.shapes = shapes + opening.axes.shapes(opening.symbols, [x.shape for x in batch])

@@ -64,9 +64,9 @@ def first_difference(
 def with_all_outputs(path: str) -> tuple[Any, dict[str, tuple[str, str]]]:
     """(the model with all values as outputs, value -> (node's name, operator) in the order they are computed)"""
     import onnx
-    from emberlet.codegen.reader.whole import whole
+    from emberlet.codegen.reader.with_data import model_with_data
 
-    model = whole(path)
+    model = model_with_data(path)
     known = {o.name: o for o in (*model.graph.value_info, *model.graph.output)}
     producers: dict[str, tuple[str, str]] = {}
     for i, node in enumerate(model.graph.node):

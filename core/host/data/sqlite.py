@@ -17,7 +17,6 @@ from .. import listing
 
 VALUE = 64 << 20  # bytes of a text or blob, or the size of the file
 STEPS = 1_000_000  # of SQLite's virtual machine for reading a row
-ROWS_AT_ONCE = 10_000
 
 
 class SqliteDataset(Dataset):

@@ -3,7 +3,6 @@
 from .declarations import ARRAY_LIKE, SIZES, TYPES
 
 _RECORD = "Record | Burnpack | Mapping[str, Tensor]"
-_DEVICE = "Backend | str | None"
 # Parameters and attributes by name: as functions have them, except that layers take tensors only. `| None` is added
 # where the default is None.
 PARAMETERS = {

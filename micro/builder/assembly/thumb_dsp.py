@@ -251,12 +251,6 @@ class ThumbDsp(Thumb):
             sum(1 << r for r in registers),
         )
 
-    def push_w(self, *registers: int) -> None:
-        self._two(f"push.w {names(registers)}", 0xE92D, sum(1 << r for r in registers))
-
-    def pop_w(self, *registers: int) -> None:
-        self._two(f"pop.w {names(registers)}", 0xE8BD, sum(1 << r for r in registers))
-
     # -- branches ------------------------------------------------------------------------------------------------------
 
     def b_if_w(self, condition: str, target: str) -> None:

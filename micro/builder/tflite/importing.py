@@ -327,7 +327,7 @@ class Converting:
 
     def activated(self, a: Argument, merged: bool = False) -> Argument:
         """Apply the operator's fused activation. merged: the layer before it clamps, so there is no grid in between."""
-        number = self.op.whole("FusedActivationFunction")
+        number = self.op.integer("FusedActivationFunction")
         if number == 0:
             return a
         bounds = {1: (0.0, None), 2: (-1.0, 1.0), 3: (0.0, 6.0)}

@@ -23,12 +23,12 @@ VALID = 1
 
 def padding(op: FileOperator, sizes: Sequence[int], kernel: Sequence[int], dilations: Sequence[int]) -> tuple[int, ...]:
     """ONNX's pads of a window: (top, left, bottom, right). Raises Problem."""
-    strides = (op.whole("StrideH"), op.whole("StrideW"))
+    strides = (op.integer("StrideH"), op.integer("StrideW"))
     if min(*strides, *dilations, *kernel) < 1:
         raise Problem(
             f"strides {strides}, dilations {tuple(dilations)} and a kernel of {tuple(kernel)} are not supported"
         )
-    if op.whole("Padding") == VALID:
+    if op.integer("Padding") == VALID:
         return (0, 0, 0, 0)
     before, after = [], []
     for size, k, d, s in zip(sizes, kernel, dilations, strides, strict=True):
@@ -39,9 +39,9 @@ def padding(op: FileOperator, sizes: Sequence[int], kernel: Sequence[int], dilat
 
 
 def _window(t: Converting, op: FileOperator, image: Argument, kernel: Sequence[int]) -> dict[str, Any]:
-    dilations = (op.whole("DilationHFactor", 1), op.whole("DilationWFactor", 1))
+    dilations = (op.integer("DilationHFactor", 1), op.integer("DilationWFactor", 1))
     pads = padding(op, t.dims(image)[2:], kernel, dilations)
-    strides = (op.whole("StrideH"), op.whole("StrideW"))
+    strides = (op.integer("StrideH"), op.integer("StrideW"))
     return {"pads": pads, "strides": strides, "dilations": dilations, "kernel_shape": tuple(kernel)}
 
 
@@ -117,7 +117,7 @@ def conv_transpose(t: Converting, op: FileOperator, given: Inputs) -> Argument:
     size = t.ints(given[0], "the shape of the output")
     if len(size) != 4:
         raise Problem(f"an output of shape {size} is not supported")
-    kernel, strides = t.dims(weights)[2:], (op.whole("StrideH"), op.whole("StrideW"))
+    kernel, strides = t.dims(weights)[2:], (op.integer("StrideH"), op.integer("StrideW"))
     pads = padding(op, size[1:3], kernel, (1, 1))
     whole = [(n - 1) * s + k for n, s, k in zip(t.dims(image)[2:], strides, kernel, strict=True)]
     extra = [n - w + a + b for n, w, a, b in zip(size[1:3], whole, pads[:2], pads[2:], strict=True)]
@@ -130,7 +130,7 @@ def conv_transpose(t: Converting, op: FileOperator, given: Inputs) -> Argument:
 
 @converts("FULLY_CONNECTED")
 def dense(t: Converting, op: FileOperator, given: Inputs) -> Argument:
-    if op.whole("WeightsFormat"):
+    if op.integer("WeightsFormat"):
         raise Problem("shuffled weights are not supported")
     weights = _weights(t, op.inputs[1], (0, 1), 0)
     dims, (n, k) = t.dims(given[0]), t.dims(weights)
@@ -139,7 +139,7 @@ def dense(t: Converting, op: FileOperator, given: Inputs) -> Argument:
         raise Problem(f"an input of shape {dims} does not fit weights of {n} x {k}")
     flat = given[0] if dims == (rows, k) else reshaped(t, given[0], (rows, k))
     out = t.activated(t.node("Gemm", [flat, weights, *_bias(t, op, given)], transB=1), merged=True)
-    shape = (*dims[:-1], n) if op.whole("KeepNumDims") else (rows, n)
+    shape = (*dims[:-1], n) if op.integer("KeepNumDims") else (rows, n)
     return out if shape == (rows, n) else reshaped(t, out, shape)
 
 
@@ -157,7 +157,7 @@ def _turned(t: Converting, a: Argument, turned: bool) -> Argument:
 @converts("MAX_POOL_2D", "AVERAGE_POOL_2D")
 def pool(t: Converting, op: FileOperator, given: Inputs) -> Argument:
     image = t.channels_first(given[0])
-    window = _window(t, op, image, (op.whole("FilterHeight"), op.whole("FilterWidth")))
+    window = _window(t, op, image, (op.integer("FilterHeight"), op.integer("FilterWidth")))
     if op.kind == "AVERAGE_POOL_2D":
         del window["dilations"]
     out = t.node("MaxPool" if op.kind == "MAX_POOL_2D" else "AveragePool", [image], **window)

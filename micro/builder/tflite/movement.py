@@ -48,19 +48,19 @@ def transpose(t: Converting, op: FileOperator, given: Inputs) -> Argument:
 
 @converts("CONCATENATION")
 def concatenation(t: Converting, op: FileOperator, given: Inputs) -> Argument:
-    return t.activated(t.node("Concat", given, axis=op.whole("Axis")))
+    return t.activated(t.node("Concat", given, axis=op.integer("Axis")))
 
 
 @converts("PACK")
 def pack(t: Converting, op: FileOperator, given: Inputs) -> Argument:
-    axis = op.whole("Axis")
+    axis = op.integer("Axis")
     axes = t.constant(np.asarray([axis], np.int64))
     return t.node("Concat", [t.node("Unsqueeze", [a, axes]) for a in given], axis=axis)
 
 
 @converts("UNPACK")
 def unpack(t: Converting, op: FileOperator, given: Inputs) -> Sequence[Argument]:
-    axis, n = op.whole("Axis"), len(op.outputs)
+    axis, n = op.integer("Axis"), len(op.outputs)
     sizes = t.constant(np.ones(n, np.int64))
     parts = _several(t.node("Split", [given[0], sizes], outputs=n, axis=axis))
     axes = t.constant(np.asarray([axis], np.int64))
@@ -99,7 +99,7 @@ def cut(t: Converting, op: FileOperator, given: Inputs) -> Argument:
 
 @converts("STRIDED_SLICE")
 def strided_slice(t: Converting, op: FileOperator, given: Inputs) -> Argument:
-    if op.whole("EllipsisMask") or op.whole("NewAxisMask") or op.whole("Offset"):
+    if op.integer("EllipsisMask") or op.integer("NewAxisMask") or op.integer("Offset"):
         raise Problem("an ellipsis, new axes or an offset in a slice are not supported")
     begins, ends, steps = (t.ints(a, "the bounds") for a in given[1:4])
     dims, far = t.dims(given[0]), np.iinfo(np.int32).max
@@ -107,17 +107,17 @@ def strided_slice(t: Converting, op: FileOperator, given: Inputs) -> Argument:
         raise Problem(f"begins {begins}, ends {ends} and strides {steps} do not fit the shape {dims}")
     first, last = list(begins), list(ends)
     for k, step in enumerate(steps):
-        if op.whole("BeginMask") >> k & 1:
+        if op.integer("BeginMask") >> k & 1:
             first[k] = 0 if step > 0 else far
-        if op.whole("EndMask") >> k & 1:
+        if op.integer("EndMask") >> k & 1:
             last[k] = far if step > 0 else -far
-        if op.whole("ShrinkAxisMask") >> k & 1:
+        if op.integer("ShrinkAxisMask") >> k & 1:
             last[k] = first[k] + 1 if first[k] != -1 else far
     axes = np.arange(len(steps))
     bounds = [t.constant(np.asarray(v, np.int64)) for v in (first, last, axes, steps)]
     out = t.node("Slice", [given[0], *bounds])
     shape = t.file.tensors[op.outputs[0]].shape
-    gone = [k for k in range(len(steps)) if op.whole("ShrinkAxisMask") >> k & 1]
+    gone = [k for k in range(len(steps)) if op.integer("ShrinkAxisMask") >> k & 1]
     return t.node("Squeeze", [out, t.constant(np.asarray(gone, np.int64))]) if len(shape) < len(dims) else out
 
 
@@ -133,7 +133,7 @@ def pad(t: Converting, op: FileOperator, given: Inputs) -> Argument:
 
 @converts("MIRROR_PAD")
 def mirror_pad(t: Converting, op: FileOperator, given: Inputs) -> Argument:
-    if op.whole("Mode"):
+    if op.integer("Mode"):
         raise Problem("symmetric padding is not supported; reflect is")
     return t.node("Pad", [given[0], _pads(t, given[1])], mode="reflect")
 
@@ -157,14 +157,14 @@ def resize(t: Converting, op: FileOperator, given: Inputs) -> Argument:
 @converts("DEPTH_TO_SPACE", "SPACE_TO_DEPTH")
 def blocks(t: Converting, op: FileOperator, given: Inputs) -> Argument:
     kind = "DepthToSpace" if op.kind == "DEPTH_TO_SPACE" else "SpaceToDepth"
-    return t.channels_last(t.node(kind, [t.channels_first(given[0])], blocksize=op.whole("BlockSize")))
+    return t.channels_last(t.node(kind, [t.channels_first(given[0])], blocksize=op.integer("BlockSize")))
 
 
 @converts("GATHER")
 def gather(t: Converting, op: FileOperator, given: Inputs) -> Argument:
-    if op.whole("BatchDims"):
+    if op.integer("BatchDims"):
         raise Problem("batched indices are not supported")
-    return t.node("Gather", given, axis=op.whole("Axis"))
+    return t.node("Gather", given, axis=op.integer("Axis"))
 
 
 @converts("TILE")

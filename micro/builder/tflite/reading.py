@@ -86,7 +86,7 @@ class FileOperator:
     outputs: tuple[int, ...]
     options: dict[str, Option]
 
-    def whole(self, name: str, default: int = 0) -> int:
+    def integer(self, name: str, default: int = 0) -> int:
         return int(self.options.get(name, default))  # type: ignore[arg-type]
 
 

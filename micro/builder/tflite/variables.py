@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @converts("CALL_ONCE")
 def call_once(t: Converting, op: FileOperator, given: Inputs) -> None:
     """Initial values of variables, which must be the same for all elements."""
-    number = op.whole("InitSubgraphIndex")
+    number = op.integer("InitSubgraphIndex")
     if not 0 < number < len(t.graphs):
         raise Problem(f"it calls subgraph {number}, but the file has {len(t.graphs)}")
     graph, handles = t.graphs[number], dict[int, str]()

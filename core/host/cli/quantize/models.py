@@ -174,10 +174,10 @@ def prepared(path: str, equalize: bool, option: str) -> Any:
     """An ONNX file as a ModelProto with batch norms folded, equalized if asked for. option: what needs that."""
     require(option, "onnx")
     from emberlet.codegen.quantized import activations, equalization
-    from emberlet.codegen.reader.whole import whole
+    from emberlet.codegen.reader.with_data import model_with_data
 
     with refusing(path):
-        found = activations.prepared(whole(path))
+        found = activations.prepared(model_with_data(path))
         return equalization.equalized(found) if equalize else found
 
 

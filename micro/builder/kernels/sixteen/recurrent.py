@@ -135,12 +135,12 @@ def _gated(gate: str, kept: str) -> str:
     return f"{gate} * ({kept} >> 12) + ({gate} * ({kept} & 4095) >> 12)"
 
 
-def both(gate: Ints, value: Ints) -> Ints:
+def gated_tanh(gate: Ints, value: Ints) -> Ints:
     """gate * value >> 9, of a gate and a tanh."""
     return gate * value >> 9
 
 
-def _both(gate: str, value: str) -> str:
+def _gated_tanh(gate: str, value: str) -> str:
     return f"({gate} >> 9) * {value} + (({gate} & 511) * {value} >> 9)"
 
 
@@ -240,9 +240,9 @@ class Lstm16(_Recurrent16):
     def step(self, a: Ints, h: Bytes, c: Ints) -> tuple[Ints, Ints]:
         sums = (a + self.from_state.reference(h)).reshape(self.hidden, 4)
         i, f, o = (logistic(sums[:, k]) for k in (0, 1, 3))
-        c = (gated(f, c) + 16 >> 5) + (both(i, tanh(sums[:, 2])) + 64 >> 7)
+        c = (gated(f, c) + 16 >> 5) + (gated_tanh(i, tanh(sums[:, 2])) + 64 >> 7)
         c = np.clip(c, -MIDDLE, MIDDLE - 1)
-        return word_of(both(o, tanh(c)) + 256 >> 9), c
+        return word_of(gated_tanh(o, tanh(c)) + 256 >> 9), c
 
     def update(self, w: Writer) -> None:
         self.begin(w, (X, 4))
@@ -250,11 +250,11 @@ class Lstm16(_Recurrent16):
             for k, name in enumerate(("gi", "gf", "gg", "go")):
                 w.line(f"{name} = {load24(w, X, k)}")
             w.line(f"c = {load24(w, P)}")
-            w.line(f"s = ({_gated('gf', 'c')} + 16 >> 5) + ({_both('gi', 'gg')} + 64 >> 7) + {MIDDLE}")
+            w.line(f"s = ({_gated('gf', 'c')} + 16 >> 5) + ({_gated_tanh('gi', 'gg')} + 64 >> 7) + {MIDDLE}")
             emit_clamp(w, 0, 2 * MIDDLE - 1)
             store24(w, P)
             emit_half(w, "gg", f"s - {MIDDLE}", True)
-            w.line(f"s = ({_both('go', 'gg')} + 256 >> 9) + {HIDDEN}")
+            w.line(f"s = ({_gated_tanh('go', 'gg')} + 256 >> 9) + {HIDDEN}")
             _word(w)
             w.move(P, 3)
             w.move(X, 12)
@@ -264,14 +264,14 @@ class Lstm16(_Recurrent16):
 class _Gru16(_Recurrent16):
     def mixed(self, z: Ints, n: Ints, c: Ints) -> tuple[Ints, Ints]:
         """The state after a step, from its candidate."""
-        c = (gated(z, c) + 16 >> 5) + (both(GATE - z, n) + 2 >> 2)
+        c = (gated(z, c) + 16 >> 5) + (gated_tanh(GATE - z, n) + 2 >> 2)
         return word_of(c + 64 >> 7), c
 
     def mix(self, w: Writer) -> None:
         """The same, from `gz` and `gn`."""
         w.line(f"c = {load24(w, P)}")
         w.line(f"d = {GATE} - gz")
-        w.line(f"c = ({_gated('gz', 'c')} + 16 >> 5) + ({_both('d', 'gn')} + 2 >> 2)")
+        w.line(f"c = ({_gated('gz', 'c')} + 16 >> 5) + ({_gated_tanh('d', 'gn')} + 2 >> 2)")
         w.line(f"s = c + {MIDDLE}")
         store24(w, P)
         w.line(f"s = (c + 64 >> 7) + {HIDDEN}")

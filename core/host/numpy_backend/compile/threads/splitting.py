@@ -20,9 +20,6 @@ CACHED = 64  # bytes that a processor reads and writes at once
 NARROW = 16  # elements of an innermost axis that stay together: a line of the cache
 
 
-_REDUCTIONS = tuple(u.reduce for u in (np.add, np.multiply, np.maximum, np.minimum, np.logical_or, np.logical_and))
-
-
 def seconds(step: Step) -> float:
     """About how long a step takes."""
     found = CALL + sum(_nbytes(a) for a in arrays_in(step.args)) / SPEED

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from onnx import ModelProto
 
 
-def whole(path: str) -> ModelProto:
+def model_with_data(path: str) -> ModelProto:
     """The model in a file with its external data: what `read_model` takes, under the same limits. Raises
     EmberletError, OSError."""
     with refusing(path):
