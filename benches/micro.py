@@ -325,10 +325,15 @@ def main() -> int:
     parser.add_argument("--layers", action="store_true", help="10,000 random layers in each too: minutes")
     parser.add_argument("--instructions", action="store_true", help="count the instructions of 32-bit ARM: minutes")
     parser.add_argument("--check", action="store_true", help="fail where a mark is missed")
-    parser.add_argument("--boards", action="store_true", help="only whole networks on emulated boards")
+    parser.add_argument(
+        "--boards",
+        nargs="*",
+        choices=_micro_boards.PARTS,
+        help="only whole networks on emulated boards, or parts of them",
+    )
     options = parser.parse_args()
-    missed = _micro_boards.run(options.layers)
-    if options.boards:
+    missed = _micro_boards.run(options.layers, options.boards or ())
+    if options.boards is not None:
         return _verdict(missed, options.check)
     out = measure(options.rounds, options.instructions)
     if options.layers:

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 
 from .assembly.driver import Kernel, Table
 from .assembly.registry import DSP, FAMILIES, RV32, THUMB
-from .emit.inputs import has_grid, integers
+from .emit.inputs import in_grid, integers
 from .emit.kernels import DRIVE, assembly_kernels, driver_table, kernels_source
 from .program import Program
 
@@ -50,6 +50,8 @@ COSTS = {
     "depthwise weight": (9, 10, 9),
     "gru unit": (140, 150, 150),
     "lstm unit": (190, 200, 190),
+    "tree": (70, 70, 75),
+    "branch": (17, 17, 18),
 }
 """Instructions of each thing, for each of FITTED. "called line" and "argument" are lines of `run`, which is bytecode,
 and arguments of the calls there; from "call" to "turn" it is what a kernel in viper does; the rest is assembly."""
@@ -57,15 +59,23 @@ and arguments of the calls there; from "call" to "turn" it is what a kernel in v
 RUN = (1500, 2700, 1700)
 """Those of calling `run`, for each of FITTED."""
 
-LIST, ARRAY, BYTES, BYTECODE, GET = (
+RANKS, BYTES, WORDS, GET = (
     ((8000, 580), (10000, 730), (8000, 580)),
-    ((16000, 177), (23000, 186), (16000, 154)),
     ((12000, 37), (14000, 39), (12000, 35)),
     ((4500, 2900), (4500, 4750), (4500, 3800)),
     ((3300, 600), (4200, 880), (3800, 790)),
 )
-"""Those of an input, and of each number, for each of FITTED: features of trees in a list, an array of floats, bytes,
-and numbers that are converted in bytecode. GET: of the output."""
+"""Those of an input, and of each number, for each of FITTED: features of trees in a list, bytes, and words, which are
+converted in bytecode. GET: of the output."""
+
+DRIVEN = ((6000, 95), (7400, 95), (6000, 85))
+"""The same for a list or an array of floats that a driver converts."""
+
+VIPER = ((12000, 196), (18000, 207), (12000, 174))
+"""For an array of floats, where a viper kernel does."""
+
+COLUMN = (110, 110, 110)
+"""What each number takes more in a column with a range of its own, in a driver; in viper four times that."""
 
 UNKNOWN = 4
 """How often a loop turns whose length depends on the data."""
@@ -84,20 +94,24 @@ def instructions(program: Program, arch: str) -> float:
     family = FAMILIES.get(arch, "")
     which = FITTED.get(family, 2 if family else 0)
     total = RUN[which] + sum(COSTS[key][which] * count for key, count in counted(program, arch).items())
-    parts = [(_way(program, k)[which], port.size // port.width) for k, port in enumerate(program.inputs)]
-    for (fixed, each), count in [*parts, *((GET[which], port.size // port.width) for port in program.outputs[:1])]:
-        total += fixed + each * count
+    parts = [(_way(program, k, which, family in FITTED), port) for k, port in enumerate(program.inputs)]
+    parts += [(GET[which], port) for port in program.outputs[:1]]
+    for (fixed, each), port in parts:
+        total += fixed + each * port.size // port.width
     return total
 
 
-def _way(program: Program, which: int) -> tuple[tuple[int, int], ...]:
-    """How an input's numbers are converted."""
-    port = program.inputs[which]
+def _way(program: Program, k: int, which: int, driven: bool) -> tuple[int, int]:
+    """The instructions of an input, and of each of its numbers. driven: whether there is a driver."""
+    port = program.inputs[k]
     if port.cuts is not None:
-        return LIST
-    if which in integers(program):
-        return BYTES
-    return BYTECODE if port.width == 2 or port.columns is not None or not has_grid(program) else ARRAY
+        return RANKS[which]
+    if k in integers(program):
+        return BYTES[which]
+    if not in_grid(port):
+        return WORDS[which]
+    fixed, each = (DRIVEN if driven else VIPER)[which]
+    return fixed, each + (COLUMN[which] * (1 if driven else 4) if port.columns is not None else 0)
 
 
 def counted(program: Program, arch: str) -> Found:
@@ -175,6 +189,8 @@ def assembly(name: str, n: Mapping[str, int]) -> dict[str, int]:
         return {"depthwise tap": outs * kh * kw, f"{how} output": outs, "depthwise weight": n["C"] * kh * kw}
     if name in ("repeat", "again"):
         return {}
+    if name.startswith("trees"):
+        return {"tree": n["roots"], "branch": UNKNOWN * n["roots"]}
     if name in ("copy", "fill"):
         return {"moved eight": n["rows"] * n["n8"], "moved byte": n["rows"] * n["rest"], "moved row": n["rows"]}
     if name.endswith("_units"):

@@ -633,7 +633,7 @@ def many_channels(rng: Rng) -> Case:
 
 ASSEMBLY_KINDS = (
     *(dense, conv, many_channels, wide_depthwise, depthwise, recurrent, binary, pool, reduce),
-    *(asymmetric, rounding_twice, rounding_twice, bordered_copy),
+    *(asymmetric, rounding_twice, rounding_twice, bordered_copy, forest),
 )
 """Kinds of layers that some instruction set has kernels in assembly for."""
 

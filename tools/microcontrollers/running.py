@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from emberlet.micro.builder.build import BuildResult
 from emberlet.micro.builder.compile import compile_mpy
-from emberlet.micro.builder.emit.inputs import FEW, integers
+from emberlet.micro.builder.emit.inputs import integers
 from emberlet.micro.builder.emit.kernels import kernels_source, machine_code
 from emberlet.micro.builder.kernels.layer import Array
 from emberlet.micro.builder.program import Program
@@ -262,8 +262,8 @@ def numbers_for(program: Program) -> str:
         if which in integers(program):
             texts.append(f"bytes({count})")
         else:
-            few = count <= FEW or port.columns is not None or port.cuts is not None
-            texts.append(f"[0.5] * {count}" if few else f"array('f', [0.5] * {count})")
+            is_list = port.columns is not None or port.cuts is not None
+            texts.append(f"[0.5] * {count}" if is_list else f"array('f', [0.5] * {count})")
     return f"({', '.join(texts)},)"
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import TypeGuard
 
 from ..kernels.depthwise import Depthwise
@@ -11,12 +11,13 @@ from ..kernels.dot import Dot
 from ..kernels.layer import Layer, View
 from ..kernels.recurrence import RecurrentLayer, Rows
 from ..kernels.recurrent import Gru, Lstm
+from ..kernels.trees import Trees
 from ..kernels.window import Loops, window_loops
 from ..quantization.doubled import DoubledRequant
 from ..quantization.reference import ZERO, Requant
 from . import dsp, dsp_depthwise, dsp_dot, scalar_depthwise, scalar_dot, scalar_recurrent
 from .assembler import Assembler
-from .driver import Call, Kernel, Table
+from .driver import Call, Kernel, Table, trees
 from .driver.layers import BEGIN, copied, filled, moved, repeated
 from .scalar import Scalar
 from .scalar_rv32 import ScalarRv32
@@ -66,6 +67,8 @@ def calls(
         return _depthwise(layer, family, inputs[0], output, places)
     if sums_in_assembly(layer):
         return _recurrent(layer, family, places) if family in BEGIN else None
+    if isinstance(layer, Trees):
+        return _trees(layer, family, inputs[0], output, places) if family in BEGIN else None
     return moved(layer, family, inputs, output, places)
 
 
@@ -105,6 +108,14 @@ def units(layer: Layer, family: str, places: Mapping[str, int]) -> Call | None:
     make = scalar_recurrent.gru if isinstance(layer, Gru) else scalar_recurrent.lstm
     kernel = Kernel(f"{layer.kind}_units", _scalar(make, THUMB if family == DSP else family), scalar_recurrent.FRAME)
     return Call(kernel, {name: places[name] for name in ("st", "zo", "wo")} | {"hidden": layer.hidden})
+
+
+def _trees(layer: Trees, family: str, x: View, y: View, places: Mapping[str, int]) -> list[Call]:
+    make = partial(trees.trees, wide=layer.wide)
+    name = "trees_of_words" if layer.wide else "trees"
+    kernel = Kernel(name, _scalar(make, THUMB if family == DSP else family), trees.FRAME)
+    numbers = {"x": places["i0"] + x.origin, "y": places["o"] + y.origin, "q": 4 * places["to"]}
+    return [Call(kernel, {**numbers, "targets": layer.targets, "roots": len(layer.roots)})]
 
 
 def _recurrent(layer: RecurrentLayer, family: str, places: Mapping[str, int]) -> list[Call] | None:

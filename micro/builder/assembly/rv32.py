@@ -39,6 +39,12 @@ class Rv32(Assembler):
     def and_(self, d: int, n: int, m: int) -> None:
         self._r("and", 0, 7, d, n, m)
 
+    def or_(self, d: int, n: int, m: int) -> None:
+        self._r("or", 0, 6, d, n, m)
+
+    def sll(self, d: int, n: int, m: int) -> None:
+        self._r("sll", 0, 1, d, n, m)
+
     def sra(self, d: int, n: int, m: int) -> None:
         self._r("sra", 0x20, 5, d, n, m)
 

@@ -7,12 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..assembly.driver import Call, Kernel, Table
+from ..assembly.driver.layers import numbers_put
 from ..assembly.registry import FAMILIES, calls, sums, sums_in_assembly, table, units
 from ..functions import FROM_MATH
 from ..kernels.recurrence import Rows, SumsIn
 from ..kernels.writer import Writer
 from ..program import Program, Step
-from .inputs import inputs_source
+from .inputs import TRIED, grid_table, has_grid, in_grid, inputs_source
 
 DRIVE = "drive"
 """The driver's name."""
@@ -80,7 +81,7 @@ def kernels_source(program: Program, dialect: str, arch: str = "") -> str:
     """
     made = _layers(program, dialect, arch)
     lines = _joined([line for group in made.groups for line in group])
-    text = "\n\n".join([*made.functions, *filter(None, [inputs_source(program, dialect)])])
+    text = "\n\n".join([*made.functions, *filter(None, [inputs_source(program, dialect, made.put)])])
     begin = ["global a, w, t, l", *made.begin] if made.begin else []  # as variables of `bind` they would be too many
     run = ["def run():", *(f"    {line}" for line in lines or ["pass"])]
     bind = "def bind(A, W, T):\n" + "".join(f"    {line}\n" for line in [*begin, *run, "return run"])
@@ -90,12 +91,14 @@ def kernels_source(program: Program, dialect: str, arch: str = "") -> str:
 @dataclass(frozen=True)
 class Emitted:
     """functions: the kernels; begin: the first lines of `run`; groups: its lines for each step; table: the driver's, if
-    there is one."""
+    there is one; put: where the table has the calls that write the numbers of each input, and, as another input, of two
+    numbers at the arena's start."""
 
     functions: list[str]
     begin: list[str]
     groups: list[list[str]]
     table: Table | None
+    put: list[list[tuple[int, int]]]
 
 
 def _layers(program: Program, dialect: str, arch: str) -> Emitted:
@@ -138,7 +141,13 @@ def _layers(program: Program, dialect: str, arch: str) -> Emitted:
             groups.append(layer.calls(name, dialect, *own, sums_in, assembly([update])[0] if update else None))
         else:
             groups.append(layer.calls(name, dialect, *own))
-    return Emitted(functions, _ADDRESSES if family else [], groups, driver)
+    put: list[list[tuple[int, int]]] = []
+    if driver is not None and has_grid(program):
+        function(DRIVE)
+        for port in (*program.inputs, TRIED):
+            made_put = numbers_put(family, port.place, port.size, *grid_table(port)[:2]) if in_grid(port) else []
+            put.append([driver.add([call]) for call in made_put])
+    return Emitted(functions, _ADDRESSES if family else [], groups, driver, put)
 
 
 def _joined(lines: list[str]) -> list[str]:

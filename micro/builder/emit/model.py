@@ -5,15 +5,10 @@ from __future__ import annotations
 
 import re
 
-import numpy as np
-
 from ..program import Port, Program
-from .inputs import has_grid, integers, steps
+from .inputs import grid_table, has_grid, in_grid, integers
 from .loading import Deployed, Pack, Partition, loading
 from .trees import trees_functions, trees_state
-
-BEYOND = 3e38
-"""A number divided by this is zero: the step of a column that nothing reads."""
 
 
 def model_source(
@@ -92,7 +87,7 @@ def _state(program: Program, other: str = "") -> str:
     else:
         arena = f"A = bytearray({program.arena})\n_all = memoryview(A)\n"
     lines = ["W, T = _kernels.prepare(_w, _t)", arena]
-    if has_grid(program) or any(p.cuts is not None or p.columns is not None for p in program.inputs):
+    if has_grid(program) or any(p.cuts is not None for p in program.inputs):
         lines.insert(0, "from array import array\n")
     for which, ports in (("inputs", program.inputs), ("outputs", program.outputs)):
         if program.is_float:
@@ -104,9 +99,12 @@ def _state(program: Program, other: str = "") -> str:
             lines.append(f"{which[:-1]}_grids = {_tuple([_grid(p) for p in ports])}  # (scale, zero)")
     if any(p.cuts is not None for p in program.inputs):
         lines += trees_state(program)
-    lines += _columns(program)
     if has_grid(program):
-        lines.append(f"_steps = {_tuple([str(steps(p)) for p in program.inputs])}")
+        tables = [
+            f"(inputs[{k}], {p.size}, array('I', {grid_table(p)!r}))" if in_grid(p) else "None"
+            for k, p in enumerate(program.inputs)
+        ]
+        lines.append(f"_tables = {_tuple(tables)}  # for `put`: the bytes, how many, and their steps")
     labels = next((p.labels for p in program.outputs if p.labels), ())
     if labels:
         lines.append(f"labels = {labels!r}")
@@ -115,19 +113,6 @@ def _state(program: Program, other: str = "") -> str:
     if (program.states or program.kept) and not program.calls_to_fill:
         lines.append("_kernels.reset(A)")
     return "\n".join(lines) + "\n"
-
-
-def _columns(program: Program) -> list[str]:
-    """Lines with what `put` subtracts from the numbers of an input of columns, and what it divides the rest by."""
-    lines = []
-    for which, port in enumerate(program.inputs):
-        if port.columns is None:
-            continue
-        factor = port.columns.factor
-        steps = np.where(factor == 0, BEYOND, port.scale / np.where(factor == 0, 1, factor))
-        first, second = (tuple(float(f"{v:.9g}") for v in values) for values in (port.columns.offset, steps))
-        lines.append(f"    {which}: (array('f', {first!r}), array('f', {second!r})),")
-    return ["columns = {", *lines, "}  # input: offsets and steps"] if lines else []
 
 
 def _grid(port: Port) -> str:
@@ -147,6 +132,11 @@ import {other} as _other
 if type(A).__name__ != "{kind}" or len(A) < {size} or hasattr(_other, "reset"):
     raise ValueError("the arena of {other} does not hold {name}: it has another kind, is too small, or keeps a state")
 
+"""
+
+_DIRECT = """\
+_direct = _kernels.direct(A, _tables) if hasattr(_kernels, "direct") else None
+_ways = {list: 1, array: 2} if _direct else {}
 """
 
 _RUN = """
@@ -193,6 +183,14 @@ COUNTED    for which in range(len(inputs)):
     return get()
 '''
 
+_PREDICT_ONE = '''
+def predict(numbers):
+    """The numbers of the first output, from the numbers of the input."""
+    put(numbers)
+    run()
+    return get()
+'''
+
 # Only with several inputs: a missing one would silently reuse the data of the last run.
 _COUNTED = """\
     if len(inputs) != {0}:
@@ -202,7 +200,6 @@ _COUNTED = """\
 _INT8 = '''
 def put(numbers, which=0):
     """Write numbers, row by row and channels last, into an input."""
-    to = inputs[which]
 PUT
 
 def get(which=0):
@@ -221,20 +218,23 @@ def best(which=0):
     return k
 '''
 
-# Sixty-four numbers at a time: a copy of all as floats takes four times an input's memory.
-_PUT_BYTES = """\
-    size = len(to)
-    kind = "?"
-    if type(numbers) is array and len(numbers) == size:
-        kind = repr(numbers[:0])[7]  # an array says what it holds only in its text
-        if kind == "f":
-            return _put(numbers, to, which)
-INTEGERS    if type(numbers) in (bytes, bytearray):
+# Sixty-four numbers at a time: a copy of all as floats takes four times an input's memory. An array says what it holds
+# only in its text; one whose first number is a float of four bytes holds such floats.
+_PUT_GRID = """\
+    kind = type(numbers)
+    way = _ways.get(kind)
+    if way and not _direct(numbers, which, way):
+        return
+    to, size, table = _tables[which]
+    if kind is array and len(numbers) == size:
+        if isinstance(numbers[0], float) and len(bytes(numbers[:1])) == 4:
+            return _put(numbers, 0, which)
+INTEGERS    if kind in (bytes, bytearray):
         numbers = memoryview(numbers)  # of which an array takes the numbers, not the bits
     try:
         count = len(numbers)
         for i in range(0, size if count == size else 0, 64):
-            _put(array("f", numbers[i : i + 64]), to[i:], which)
+            _put(array("f", numbers[i : i + 64]), i, which)
     except TypeError:  # an iterator
         part, count = array("f", bytes(256)), 0
         for v in numbers:
@@ -242,38 +242,29 @@ INTEGERS    if type(numbers) in (bytes, bytearray):
                 part[count & 63] = v
             count += 1
             if count & 63 == 0 or count == size:
-                _put(part[: (count - 1 & 63) + 1], to[count - 1 & -64 :], which)
+                _put(part[: (count - 1 & 63) + 1], count - 1 & -64, which)
     if count != size:
         raise ValueError("input {} takes {} numbers, found {}".format(which, size, count))
 
 
-def _put(part, to, which):
-    if _kernels.put(part, to, len(part), *_steps[which]):
+def _put(part, i, which):
+    to, _, table = _tables[which]
+    if _kernels.put(part, to, i, i + len(part), table, which):
         raise ValueError("input {} takes finite numbers".format(which))
 """
 
 _PUT_INTEGERS = """\
-    elif type(numbers) in (bytes, bytearray) and len(numbers) == size:
-        kind = "B"
-    if kind in "bB" and which in {0}:
-        flip = 128 * (kind == "b")
-        return _kernels.put_bytes(numbers, to, size, flip, input_grids[which][1] - flip)
-"""
-
-_PUT_FEW = """\
-    scale, zero = input_grids[which]
-    i = 0
-    for v in numbers:
-        if i < len(to):
-            q = round(v / scale) + zero
-            to[i] = 0 if q < 0 else 255 if q > 255 else q
-        i += 1
-    if i != len(to):
-        raise ValueError("input {} takes {} numbers, found {}".format(which, len(to), i))
+    whole = kind in (bytes, bytearray)
+    if which in {0} and (whole or kind is array) and len(numbers) == size:
+        kind = "B" if whole else repr(numbers[:0])[7]
+        if kind in "bB":
+            flip = 128 * (kind == "b")
+            return _kernels.put_bytes(numbers, to, size, flip, input_grids[which][1] - flip)
 """
 
 _PUT_WORDS = """\
     if which in {0}:
+        to = inputs[which]
         scale, zero = input_grids[which]
         i = 0
         for v in numbers:
@@ -285,21 +276,6 @@ _PUT_WORDS = """\
             i += 2
         if i != len(to):
             raise ValueError("input {{}} takes {{}} numbers, found {{}}".format(which, len(to) // 2, i // 2))
-        return
-"""
-
-_PUT_COLUMNS = """\
-    if which in columns:
-        offsets, divisors = columns[which]
-        zero = input_grids[which][1]
-        i = 0
-        for v in numbers:
-            if i < len(to):
-                q = round((v - offsets[i]) / divisors[i]) + zero
-                to[i] = 0 if q < 0 else 255 if q > 255 else q
-            i += 1
-        if i != len(to):
-            raise ValueError("input {} takes {} numbers, found {}".format(which, len(to), i))
         return
 """
 
@@ -317,11 +293,9 @@ def _int8(program: Program) -> str:
         tuple(k for k, port in enumerate(ports) if port.width == 2) for ports in (program.inputs, program.outputs)
     )
     parts = [_PUT_WORDS.format(ins)] if ins else []
-    if any(port.columns for port in program.inputs):
-        parts.append(_PUT_COLUMNS)
-    if any(p.cuts is None and p.columns is None and p.width == 1 for p in program.inputs):
+    if has_grid(program):
         whole = _PUT_INTEGERS.format(integers(program)) if integers(program) else ""
-        parts.append(_PUT_BYTES.replace("INTEGERS", whole) if has_grid(program) else _PUT_FEW)
+        parts.append(_PUT_GRID.replace("INTEGERS", whole))
     text = _INT8.replace("PUT\n", "".join(parts))
     text = text.replace("GET_WORDS", _GET_WORDS.format(outs) if outs else "")
     return text.replace("BEST", f"get(which) if which in {outs} else outputs[which]" if outs else "outputs[which]")
@@ -363,7 +337,7 @@ _BEST_DECIDED = '''def best(which=None):
 
 
 def _functions(program: Program, layers: bool) -> str:
-    parts = [_RUN]
+    parts = [_RUN + _DIRECT * has_grid(program)]
     if program.calls_to_fill:
         (port,) = program.inputs
         if program.is_float:
@@ -380,7 +354,8 @@ def _functions(program: Program, layers: bool) -> str:
     if which is not None:
         own = own[: own.index("def best(")] + _BEST_DECIDED.format(which)
     parts.append(trees_functions(program) if program.outputs[0].sums else own)
-    predict = _PREDICT_PROFILE.replace("NAME", program.name) if layers else _PREDICT
+    one = len(program.inputs) == 1 and not program.is_float
+    predict = _PREDICT_PROFILE.replace("NAME", program.name) if layers else _PREDICT_ONE if one else _PREDICT
     parts.append(predict.replace("COUNTED", counted))
     if program.calls_to_fill:
         parts.append("\nreset()\n")

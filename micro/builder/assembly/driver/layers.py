@@ -11,7 +11,7 @@ from ..frame import Frame
 from ..scalar import Scalar
 from ..scalar_rv32 import ScalarRv32
 from ..scalar_thumb import ScalarThumb
-from . import Begin, Call, Kernel, moves, rv32, thumb
+from . import Begin, Call, Kernel, moves, numbers, rv32, thumb
 from .loops import REPEAT
 
 BEGIN: dict[str, Begin] = {"dsp": thumb.begin, "thumb": thumb.begin, "rv32": rv32.begin}
@@ -32,6 +32,25 @@ _MOVES = {
     )
     for family in BEGIN
 }
+
+
+_NUMBERS: dict[str, type[numbers.Numbers]] = {
+    "dsp": numbers.NumbersThumb,
+    "thumb": numbers.NumbersThumb,
+    "rv32": numbers.NumbersRv32,
+}
+
+
+def _numbers(family: str) -> Scalar:
+    return numbers.numbers(_NUMBERS[family]())
+
+
+def numbers_put(family: str, y: int, count: int, zero: int, each: int) -> list[Call]:
+    """The calls that write numbers into an input: one for each of numbers.WAYS. each: words from one number's step to
+    the next one's."""
+    kernel = Kernel("put", partial(_numbers, family), numbers.FIELDS)
+    own: dict[str, int | str] = {"x": "i", "y": y, "count": count, "zero": zero, "each": 4 * each}
+    return [Call(kernel, {**own, "way": way}) for way in numbers.WAYS]
 
 
 def repeated(

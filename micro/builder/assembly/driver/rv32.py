@@ -85,8 +85,10 @@ def begin(frame: int, table: int) -> Rv32:
     a.add(T2, T2, A3)
     a.jr(T2)
     a.label("done")
+    a.lw(A0, SP, frame + _state("i"))
+    a.slli(A0, A0, 1)
+    a.addi(A0, A0, 1)
     a.addi(SP, SP, size)
-    a.addi(A0, ZERO, 1)
     a.ret()
     return a
 

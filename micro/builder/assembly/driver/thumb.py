@@ -90,11 +90,13 @@ def begin(frame: int, table: int) -> Thumb:
     a.add(R4, R3)
     a.bx(R4)
     a.label("done")
+    a.ldr(R0, R7, _state("i"))
+    a.lsls(R0, R0, 1)
+    a.adds_imm(R0, 1)
     a.add_sp(size)
     a.pop(R4, R5, R6, R7)
     for low, high in HIGH:
         a.mov(high, low)
-    a.movs(R0, 1)
     a.pop(R4, R5, R6, R7, PC)
     return a
 
