@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from emberlet import functional as F
 from emberlet.wgpu_backend.compiled import compile
+from emberlet.wgpu_backend.llvm import set_threads
 from emberlet.wgpu_backend.llvm.backend import NativeBackend
 from emberlet.wgpu_backend.wasm.kernels import attention as kernel
 from support.drawn_attention import EPSILON, expected
@@ -21,8 +22,8 @@ def drawn(*shape: int) -> Any:
 @pytest.fixture
 def always(monkeypatch: pytest.MonkeyPatch) -> None:
     """The kernel is taken where it is not faster, too."""
-    monkeypatch.setattr(kernel, "LEAST_ROWS", 1)
-    monkeypatch.setattr(kernel, "LEAST_KEYS", 1)
+    for name in ("LEAST_ROWS", "LEAST_KEYS", "LEAST_SCORES"):
+        monkeypatch.setattr(kernel, name, 1)
 
 
 @pytest.mark.parametrize("masked", [False, True])
@@ -44,7 +45,7 @@ def test_heads_are_split_and_merged_in_the_kernel_and_no_scores_are_stored(backe
     def attend(x: Any) -> Any:
         return F.relu(F.attention(x, x, x, num_heads=2, kv_num_heads=2))
 
-    x = drawn(1, 512, 64)
+    x = drawn(1, 512, 64)  # 2 * 512 * 512 scores
     compiled = compile(attend, x, backend=backend)
     plan = compiled.plan()
     assert len(plan.steps) == 1
@@ -54,8 +55,24 @@ def test_heads_are_split_and_merged_in_the_kernel_and_no_scores_are_stored(backe
     np.testing.assert_allclose(np.asarray(compiled(x)), np.maximum(want, 0), rtol=0, atol=60 * EPSILON)
 
 
-def test_few_keys_or_rows_and_other_dtypes_are_computed_from_products(backend: NativeBackend) -> None:
-    for rows, keys, dtype in ((300, 100, "float32"), (10, 300, "float32"), (300, 300, "float16")):
+@pytest.mark.parametrize("heads", [1, 3, 20])
+def test_threads_that_share_heads_or_rows_give_the_bytes_of_one(heads: int, always: None) -> None:
+    q, k, v = drawn(1, heads, 300, 16), drawn(1, heads, 257, 16), drawn(1, heads, 257, 20)
+    found = []
+    for count in (1, 3):
+        before = set_threads(count)
+        try:
+            compiled = compile(lambda q, k, v: F.attention(q, k, v), q, k, v, backend=NativeBackend())
+        finally:
+            set_threads(before)
+        found += [np.asarray(compiled(q, k, v)) for _ in range(3)]
+    assert all(np.array_equal(x, found[0]) for x in found)
+    np.testing.assert_allclose(found[0], expected(q, k, v, None, 0.25, 0.0, None), rtol=0, atol=20 * EPSILON)
+
+
+def test_few_keys_rows_or_scores_and_other_dtypes_are_computed_from_products(backend: NativeBackend) -> None:
+    cases = ((3000, 200, "float32"), (40, 3000, "float32"), (300, 300, "float32"), (1000, 1000, "float16"))
+    for rows, keys, dtype in cases:
         q, k = (emberlet.asarray(drawn(1, 1, n, 16), backend=backend).astype(dtype) for n in (rows, keys))
         plan = compile(lambda q, k: F.attention(q, k, k), q, k, backend=backend).plan()
         assert len(plan.steps) > 1

@@ -17,8 +17,9 @@ from .nest import begin, by_vectors, finish
 
 ROWS = 6  # of a tile: with 4 vectors of keys, 24 sums, 4 keys and a query fill 29 of AVX-512's 32 registers
 KEYS = 128  # of a block: more would leave the caches, and fewer spend more on each row's maximum and sum
-# Where products and a softmax of its own, on a matrix of scores, take longer. It stays in the caches of fewer keys.
-LEAST_ROWS, LEAST_KEYS = 64, 256
+# From these numbers on, one pass takes less time than products and a softmax on a stored matrix of scores
+# (benches/attention.py): of a head's queries and keys, and of all scores, which leave the caches.
+LEAST_ROWS, LEAST_KEYS, LEAST_SCORES = 64, 256, 1 << 19
 LEAST_SIZE, MOST_SIZE = 4, 256  # channels of a head
 
 
@@ -27,7 +28,9 @@ def serves(q, keys, values):
     sizes = (q.shape[3], values.shape[3])
     if [n for n in sizes if is_open(n) or not LEAST_SIZE <= n <= MOST_SIZE]:
         return False
-    return typical(q.shape[2]) >= LEAST_ROWS and typical(keys.shape[2]) >= LEAST_KEYS
+    rows, columns = typical(q.shape[2]), typical(keys.shape[2])
+    scores = typical(q.shape[0] * q.shape[1]) * rows * columns
+    return rows >= LEAST_ROWS and columns >= LEAST_KEYS and scores >= LEAST_SCORES
 
 
 def attention(item, stored, name, options):
@@ -217,7 +220,8 @@ class _Attention:
         """The products of a tile's queries with the keys of the block."""
         e, f = self.e, self.f
         wide = self.lanes * self.across
-        e.loop("panel", KEYS, wide)
+        end = op("i32.and", op("i32.add", self.many, i32(wide - 1)), i32(-wide))
+        e.loop("panel", f.let(end), wide)
         panel = e.counters["panel"][0]
         sums = self._zeros(self.across)
         a, b = f.local("i32"), f.local("i32")
