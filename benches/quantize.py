@@ -105,7 +105,7 @@ def small(name: str) -> Case:
 def encoder() -> Case:
     from _gpu_models import encoder as made
 
-    return images(made(6, 384, 12, 128), (128, 384), 8)
+    return images(made(6, 384, 12, 128), (128, 384), 4)._replace(large=True)
 
 
 def llama() -> Case:
@@ -258,6 +258,12 @@ def theirs(what: str, path: Path, target: Path, calls: list[dict[str, NDArray[An
     elif language:
         quantize_dynamic(str(path), str(target), per_channel=True, weight_type=QuantType.QInt8)
     else:
+        import onnx
+
+        model = onnx.load(path)
+        if max(o.version for o in model.opset_import if not o.domain) < 13:  # without scales for each channel
+            path = target.with_suffix(".13.onnx")
+            onnx.save(onnx.version_converter.convert_version(model, 13), path)
         quantize_static(str(path), str(target), Rows(), per_channel=True, weight_type=QuantType.QInt8)
 
 
@@ -423,8 +429,11 @@ def backends(name: str) -> list[str]:
 
 
 def _flat(x: NDArray[Any]) -> NDArray[Any]:
-    """Outputs (samples, 1, …) without the batch axis."""
-    return x[:, 0] if x.ndim > 2 and x.shape[1] == 1 else x
+    """Outputs (samples, 1, …) without the batch axis, and without spatial axes of 1."""
+    x = x[:, 0] if x.ndim > 2 and x.shape[1] == 1 else x
+    while x.ndim > 2 and x.shape[-1] == 1:
+        x = x[..., 0]
+    return x
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -432,7 +441,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("models", nargs="*", help=f"of {', '.join(CASES)} (default: all)")
     parser.add_argument("--minutes", type=float, default=12, metavar="M", help="for everything, at most (default: 12)")
     parser.add_argument("--seconds", type=float, default=0.5, metavar="S", help="of calls in each process (0.5)")
-    parser.add_argument("--limit", type=float, default=60, metavar="S", help="of each process, at most (default: 60)")
+    parser.add_argument("--limit", type=float, default=90, metavar="S", help="of each process, at most (default: 90)")
     parser.add_argument("--out", type=Path, default=RESULTS, metavar="FILE", help="write there instead")
     for flag in ("--language", "--large"):
         parser.add_argument(flag, action="store_true", help=argparse.SUPPRESS)

@@ -79,6 +79,8 @@ def _opset(name: str, w: QuantizedWeight) -> int:
         why = "scales of two levels"
     elif w.input_scale is not None:
         why = "scales of inputs (awq)"
+    elif w.levels is not None:
+        why = f"levels of {w.scheme.codebook}"
     elif w.scheme.value is not None and w.scheme.value.name not in FLOATS:
         why = f"weights of {w.scheme.value} that onnxruntime reads"
     elif blocks > 1 and len(w.shape) != 2:
@@ -163,7 +165,7 @@ def _products(graph: GraphProto, name: str, placed: Placed) -> list[NodeProto]:
     power = w.block_size & (w.block_size - 1) == 0 and w.block_size >= 16
     if len(w.shape) != 2 or w.axis != 1 or not (power or blocks == 1) or w.scheme.value is not None:
         return []
-    if w.tensor_scale is not None or w.input_scale is not None:
+    if w.tensor_scale is not None or w.input_scale is not None or w.levels is not None:
         return []
     found = readers(graph).get(name, [])
     for node in found:

@@ -21,8 +21,9 @@ class Scheme:
     the weights are chosen by samples."""
 
     def __init__(
-        self, bits: int = 8, mode: str = "symmetric", level: str | int = "channel", calibration: str = "min-max",
-        keep: Sequence[str] = (), method: str = "rtn", scale_dtype: str = "float32", value_dtype: str | None = None,
+        self, bits: int = 8, mode: str = "symmetric", level: str | int | tuple[int, int] = "channel",
+        calibration: str = "min-max", keep: Sequence[str] = (), method: str = "rtn", scale_dtype: str = "float32",
+        value_dtype: str | None = None,
     ) -> None:  # fmt: skip
         from emberlet.functional.quantized.weights import WeightScheme
 
@@ -78,7 +79,8 @@ class Scheme:
 
     def __str__(self) -> str:
         share = {"tensor": "one scale a tensor", "channel": "a scale for each channel"}
-        level = share.get(str(self.level), f"a scale for {self.level} weights")
+        many = self.level if isinstance(self.level, int) else "{} × {}".format(*self.level)
+        level = share.get(str(self.level)) or f"a scale for {many} weights"
         how = "" if self.calibration == "min-max" else f", {self.calibration}"
         how += "" if self.scale_dtype == "float32" else f", scales {self.scale_dtype}"
         how += "" if self.value_dtype is None else f", values {self.value_dtype}"

@@ -148,7 +148,7 @@ class Module:
         most so many bytes.
 
         Raises ExistsError, an EmberletError and a FileExistsError, DTypeError for what the format cannot hold, OSError."""
-    def quantize_weights(self, bits: int = ..., mode: str = ..., level: str | int = ..., calibration: str = ..., filter: Filtering | None = ..., fake: bool = ..., keep: Sequence[str] = ..., *, input_scales: bool = ..., method: str = ..., samples: Sequence[Any] | None = ..., correct_bias: bool = ..., tell: Callable[[str], None] = ..., scale_dtype: DType | str = ..., value_dtype: DType | str | None = ...) -> list[str]:
+    def quantize_weights(self, bits: int = ..., mode: str = ..., level: str | int | tuple[int, int] = ..., calibration: str = ..., filter: Filtering | None = ..., fake: bool = ..., keep: Sequence[str] = ..., *, input_scales: bool = ..., method: str = ..., samples: Sequence[Any] | None = ..., correct_bias: bool = ..., tell: Callable[[str], None] = ..., scale_dtype: DType | str = ..., value_dtype: DType | str | None = ...) -> list[str]:
         """Store the weights of layers in 8, 4 or 2 bits (QuantizedWeight); returns the names of these layers: Linear,
         convolutions, Embedding, Bilinear, and those within recurrent layers and attention. Layers with 1
         or 2 weights a channel stay floats: a file would not tell their bits. Lazy weights stay lazy.

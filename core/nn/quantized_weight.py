@@ -16,6 +16,7 @@ from ..functional.quantized.weights import (
     quantize_rows,
     real_of,
     scale_of,
+    spread,
 )
 from ..module import Module
 from ..param import Param
@@ -29,10 +30,11 @@ class QuantizedWeight(Module):
 
     shape: that of the weight; axis: its axis of channels; scheme: the WeightScheme by which float weights are quantized
     as they load. values: uint8 (channels, blocks, block_size * bits / 8), the first level of a byte in its lowest bits,
-    or (channels, blocks, block_size) in the scheme's float dtype; scale: (channels * blocks,) in the scheme's dtype;
-    tensor_scale: None, or one float32 that all scales are multiplied by; zero_point: float32 (channels * blocks,), or
-    None for symmetric weights; input_scale: None, or float32 (d_input,), what each input of a dense layer is multiplied
-    by before the product with the packed weight, 1 until it is set (AWQ).
+    or (channels, blocks, block_size) in the scheme's float dtype; scale: (channels * blocks,) in the scheme's dtype, in
+    square blocks one for as many channels as weights; tensor_scale: None, or one float32 that all scales are multiplied
+    by; zero_point: float32 (channels * blocks,), or None for symmetric weights; levels: None, or the float32 (16,) that
+    the values number (nf4); input_scale: None, or float32 (d_input,), what each input of a dense layer is multiplied by
+    before the product with the packed weight, 1 until it is set (AWQ).
     `Module.quantize_weights` makes these. Raises ShapeError for a negative size.
     """
 
@@ -58,11 +60,19 @@ class QuantizedWeight(Module):
         if self.scheme.value is not None:
             packed = (channels, blocks, self.block_size)
         self.values = constant(packed, 0, self.scheme.value or "uint8", backend, False)
-        self.scale = constant((channels * blocks,), 1, self.scheme.scale, backend, False)
+        self.rows = self.scheme.rows_of(count)
+        groups = (channels + self.rows - 1) // self.rows
+        self.scale = constant((groups * blocks,), 1, self.scheme.scale, backend, False)
         self.tensor_scale = constant((), 1, "float32", backend, False) if self.scheme.two_levels else None
         middle = 1 << (self.bits - 1)
         self.zero_point = constant((channels * blocks,), middle, "float32", backend, False) if affine else None
         self.input_scale = constant(self.shape[:1], 1, "float32", backend, False) if input_scale else None
+        self.levels = None
+        if self.scheme.codebook:
+            from ..functional.quantized.codebooks import CODEBOOKS
+
+            table = constant((16,), 0, "float32", backend, False)
+            self.levels = table.set(table.val().backend.from_list(list(CODEBOOKS["nf4"]), dtypes.float32, (16,)))
 
     @staticmethod
     def of(param, axis, scheme, input_scale=False):
@@ -119,13 +129,16 @@ class QuantizedWeight(Module):
 
     def scales(self):
         """The scales, float32 (channels * blocks,)."""
-        return scale_of(self.scale.val(), value(self.tensor_scale))
+        stored = scale_of(self.scale.val(), value(self.tensor_scale))
+        return spread(stored, self.values.shape[1], self.rows, self.shape[self.axis])
 
     def val(self):
         """The weight, dequantized."""
         values = self.values.val()
         if self.scheme.value is not None:
             real = real_of(values, self.scales(), self.count)
+        elif self.levels is not None:
+            real = real_of_levels(values, self, self.scales())
         else:
             real = dequantize_nbits(
                 values, self.scales(), value(self.zero_point), rows=self.count, columns=self.shape[self.axis],
@@ -135,6 +148,13 @@ class QuantizedWeight(Module):
         if self.input_scale is not None:
             real = real * reshape(self.input_scale.val(), (-1, 1))
         return real.astype(self.dtype)
+
+
+def real_of_levels(values, weight, scales):
+    """Packed levels of a table, with scales for each block, as weights (channels, weights of each)."""
+    from ..functional.quantized.codebooks import numbers
+
+    return real_of(numbers(values, weight.levels.val()), scales, weight.count)
 
 
 def _check(scale):
@@ -196,7 +216,7 @@ class QuantizedLinear(Linear):
     def forward(self, x):
         """x (…, d_input) -> (…, d_output). Raises ShapeError for another last axis."""
         w = self.weight
-        if w.scheme.value is not None:
+        if w.scheme.value is not None or w.levels is not None:
             return linear(x, w.val(), value(self.bias))
         if w.input_scale is not None:
             x = x * w.input_scale.val().astype(x.dtype)
@@ -226,8 +246,11 @@ class QuantizedEmbedding(Embedding):
         def rows(part):
             return None if part is None else reshape(take(reshape(part, (-1, blocks)), at, axis=0), (-1,))
 
-        values, scales = take(w.values.val(), at, axis=0), scale_of(rows(w.scale.val()), value(w.tensor_scale))
-        if w.scheme.value is not None:
+        values = take(w.values.val(), at, axis=0)
+        scales = rows(w.scales()) if w.rows > 1 else scale_of(rows(w.scale.val()), value(w.tensor_scale))
+        if w.levels is not None:
+            real = real_of_levels(values, w, scales)
+        elif w.scheme.value is not None:
             real = real_of(values, reshape(scales, (at.size, blocks)), self.d_model)
         else:
             real = dequantize_nbits(

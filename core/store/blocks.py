@@ -19,7 +19,8 @@ def packs(holder: object) -> bool:
 def as_blocks(name: str, weight: QuantizedWeight) -> Snapshot:
     """A packed matrix as one tensor (channels, weights of each) with its integers, for formats that hold it so. Raises
     UnsupportedError for a weight that is no matrix of integers."""
-    if len(weight.shape) != 2 or weight.scheme.value is not None or weight.input_scale is not None:
+    integers = weight.scheme.value is None and weight.levels is None and weight.rows == 1
+    if len(weight.shape) != 2 or not integers or weight.input_scale is not None:
         raise UnsupportedError(f"{name}: only matrices of integers without input scales are written as blocks")
     shape = (weight.shape[weight.axis], weight.count)
     affine = weight.zero_point is not None

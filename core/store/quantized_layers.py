@@ -2,8 +2,8 @@
 own scheme, and the packed weights of a file into float layers, or into layers of another scheme.
 
 In a file a float weight is `weight`, that of a fake one `weight.real`, and a quantized one `weight.values`,
-`weight.scale`, and, if it has them, `weight.zero_point`, `weight.input_scale` and `weight.tensor_scale`. Older files
-call these `weight` (uint8), `scale` and `zero_point`.
+`weight.scale`, and, if it has them, `weight.zero_point`, `weight.input_scale`, `weight.tensor_scale` and
+`weight.levels`. Older files call these `weight` (uint8), `scale` and `zero_point`.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ from typing import Any, NamedTuple
 from .. import dtypes
 from ..backend import Backend
 from ..errors import LoadError
+from ..functional.quantized.codebooks import numbers
 from ..functional.quantized.packed_weights import dequantize_nbits
-from ..functional.quantized.weights import WeightScheme, from_rows, pack_levels, real_of, scale_of
+from ..functional.quantized.weights import WeightScheme, from_rows, pack_levels, real_of, scale_of, spread
 from ..module import Module
 from ..module.narrowing import check_scales
 from ..nn.linear import Linear
@@ -30,7 +31,7 @@ from .snapshot import Snapshot
 from .sources import store_of
 from .torch_modules import split
 
-KEYS = ("values", "scale", "zero_point", "input_scale", "tensor_scale")
+KEYS = ("values", "scale", "zero_point", "input_scale", "tensor_scale", "levels")
 ENDS = (".real", *("." + key for key in KEYS))
 
 At = Mapping[str, Snapshot]
@@ -157,7 +158,7 @@ def _upright(layer: Any, weight: Any, real: Any, layout: str | None) -> Snapshot
 def _unpacked(name: str, shape: tuple[int, ...], axis: int, at: At) -> Snapshot:
     """The packed weight `name` of a file as float32 of `shape`."""
     values, scale = at[name + ".values"], at[name + ".scale"]
-    zero, factor, whole_scale = (at.get(f"{name}.{key}") for key in KEYS[2:])
+    zero, factor, whole_scale, table = (at.get(f"{name}.{key}") for key in KEYS[2:])
     channels, count = shape[axis], prod(n for i, n in enumerate(shape) if i != axis)
     blocks, nbytes = values.shape[1:] if len(values.shape) == 3 else (0, 0)
     # The bits are not stored, but only one number of them gives as many blocks, none longer than a channel needs.
@@ -167,7 +168,10 @@ def _unpacked(name: str, shape: tuple[int, ...], axis: int, at: At) -> Snapshot:
     else:
         fits = [b for b in (8, 4, 2) if nbytes and -(-count // (nbytes * 8 // b)) == blocks
                 and nbytes * 8 // b <= WeightScheme(b).block_size(count)]  # fmt: skip
-    if len(fits) != 1 or values.shape[0] != channels or scale.size != channels * blocks:
+    rows = 1
+    if len(fits) == 1 and scale.size != channels * blocks:  # of square blocks
+        rows = nbytes * 8 // fits[0] if not floats else nbytes
+    if len(fits) != 1 or values.shape[0] != channels or scale.size != -(-channels // rows) * blocks:
         raise LoadError(f"packed weights {values.shape} where the module has a weight of {shape}")
     if factor is not None and factor.shape != shape[:1]:
         raise LoadError(f"input scales {factor.shape} where the module has a weight of {shape}")
@@ -175,9 +179,12 @@ def _unpacked(name: str, shape: tuple[int, ...], axis: int, at: At) -> Snapshot:
 
     def make(backend: Backend) -> Tensor:
         scales = scale_of(scale.tensor(backend), None if whole_scale is None else whole_scale.tensor(backend))
+        scales = spread(scales, blocks, rows, channels)
         zeros = None if zero is None else zero.tensor(backend)
         if floats:
             real = real_of(values.tensor(backend), scales, count)
+        elif table is not None:
+            real = real_of(numbers(values.tensor(backend), table.tensor(backend)), scales, count)
         else:
             real = dequantize_nbits(
                 values.tensor(backend), scales, zeros, rows=count, columns=channels, bits=bits,
@@ -200,7 +207,7 @@ def _quantized(name: str, weight: QuantizedWeight, real: Snapshot) -> Iterator[t
 
     def one(key: str) -> Snapshot:
         param = getattr(weight, key)
-        if key == "input_scale":  # the module's own, by which the float weight is divided
+        if key in ("input_scale", "levels"):  # the module's own
             return Snapshot(real.name, param.dtype, param.shape, make=lambda b: param.val().to(b), param_id=None)
         return Snapshot(real.name, param.dtype, param.shape, make=lambda b: parts(b)[key], param_id=None)
 
@@ -222,6 +229,8 @@ def _is_packed_so(layer: Any, weight: QuantizedWeight, real: Snapshot, layout: s
         and (found.bits, found.size) == (weight.bits, weight.block_size)
         and (weight.zero_point is not None or found.symmetric)
         and weight.scheme.value is None
+        and weight.levels is None
+        and weight.rows == 1
         and weight.tensor_scale is None
         and (weight.scale.dtype is dtypes.float32 or _are_numbers_of(found.read()[1], weight.scale.dtype))
     )

@@ -27,6 +27,7 @@ from .snapshot import Quantized, Snapshot
 VALUES = {8: ("Q8S", dtypes.int8), 4: ("Q4S", dtypes.int4), 2: ("Q2S", dtypes.int2)}
 MAX_BLOCK = 255  # a block's extent is a byte of the scheme
 MAX_AXES = 5
+Level = str | int | tuple[int, int]
 METHODS = ("rtn", "gptq", "awq")  # of weight_methods, which needs NumPy
 PACKED: dict[type, type] = {Linear: QuantizedLinear, Embedding: QuantizedEmbedding}  # which read packed weights
 
@@ -124,7 +125,7 @@ def _levels(
 
 
 def quantize_weights(
-    module: Module, bits: int, mode: str, level: str | int, calibration: str, filter: Filtering, fake: bool,
+    module: Module, bits: int, mode: str, level: Level, calibration: str, filter: Filtering, fake: bool,
     kept: Sequence[str], input_scales: bool = False, method: str = "rtn", samples: Sequence[Any] | None = None,
     correct_bias: bool = False, tell: Callable[[str], None] | None = None, scale: Any = "float32", value: Any = None,
 ) -> list[str]:  # fmt: skip
@@ -142,7 +143,7 @@ def quantize_weights(
 
 
 def _quantize(
-    module: Module, bits: int, mode: str, level: str | int, calibration: str, filter: Filtering, fake: bool,
+    module: Module, bits: int, mode: str, level: Level, calibration: str, filter: Filtering, fake: bool,
     kept: Sequence[str], input_scales: bool = False, method: str = "rtn", samples: Sequence[Any] | None = None,
     correct_bias: bool = False, tell: Callable[[str], None] | None = None, scale: Any = "float32", value: Any = None,
 ) -> list[str]:  # fmt: skip
@@ -197,8 +198,11 @@ def _by_samples(
 
     if fake:
         raise UnsupportedError(f"{method} chooses packed weights; leave out fake")
-    if scheme.value is not None and method != "rtn":
-        raise UnsupportedError(f"{method} chooses integers, not {scheme.value}; leave out value_dtype or the method")
+    if (scheme.value is not None or scheme.codebook) and method != "rtn":
+        named = scheme.codebook or scheme.value
+        raise UnsupportedError(f"{method} chooses integers, not {named}; leave out value_dtype or the method")
+    if scheme.rows > 1 and method != "rtn":
+        raise UnsupportedError(f"{method} takes blocks of one channel, not squares; give another level or leave it out")
     several = isinstance(samples, Iterable) and not hasattr(samples, "shape") and not isinstance(samples, (str, dict))
     calls = [each if isinstance(each, (list, tuple)) else (each,) for each in samples] if several and samples else []
     if not calls:
@@ -209,8 +213,9 @@ def _by_samples(
     for param in module.params():
         param.val()  # a lazy one of the copy would have a value of its own
     made = module.clone()
-    parts = scheme.bits, scheme.mode, scheme.level, scheme.calibration
-    dtypes_of = {"scale": scheme.scale, "value": scheme.value}
+    level = scheme.level if scheme.rows == 1 else (scheme.rows, scheme.rows)
+    parts = scheme.bits, scheme.mode, level, scheme.calibration
+    dtypes_of = {"scale": scheme.scale, "value": scheme.codebook or scheme.value}
     _quantize(made, *parts, filter, False, kept, method == "awq", **dtypes_of)
     copies = {name: layer for name, _, layer, _ in layers_with_weights(made)}
     pairs = {name[:-1]: (layer, copies[name]) for name, _, layer, _ in layers_with_weights(module)}

@@ -187,6 +187,8 @@ def test_weights_chosen_by_samples_lose_less_and_load_everywhere(
         ("affine,32,float16", 'mode="affine", level=32, scale_dtype="float16"'),
         ("32,e8m0,e2m1", 'scale_dtype="float8_e8m0fnu"'),
         ("16,ue4m3", 'level=16, scale_dtype="float8_e4m3fn"'),
+        ("32,nf4", 'level=32, value_dtype="nf4"'),
+        ("8x8", "level=(8, 8)"),
     ],
 )
 def test_scales_and_values_of_other_dtypes(

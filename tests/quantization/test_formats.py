@@ -33,13 +33,19 @@ FLOATS = [
         [(8, "float8_e4m3fn"), (8, "float8_e5m2"), (4, "float4_e2m1fn")], ("channel", 16), SCALES
     )
 ]
+MORE = [
+    {"bits": bits, "mode": "symmetric", "level": level, "scale_dtype": scale, "value_dtype": value}
+    for bits, value, level in [(4, "nf4", "channel"), (4, "nf4", 16), (4, "nf4", (4, 4)), (4, None, (4, 4)),
+                               (8, None, (4, 4)), (8, "float8_e4m3fn", (4, 4)), (8, None, (128, 128))]
+    for scale in SCALES
+]  # fmt: skip
 IN_GGUF = {(8, "symmetric"): "Q8_0", (4, "symmetric"): "Q4_0", (4, "affine"): "Q4_1"}
 
 
 def why_not(ending: str, scheme: dict[str, Any]) -> str:
     """Why a format does not hold a scheme; "" if it does."""
     if ending == "gguf":
-        if scheme["value_dtype"] is not None:
+        if scheme["value_dtype"] is not None or scheme["level"] == (4, 4):
             return "only matrices of integers"
         if (scheme["bits"], scheme["mode"]) not in IN_GGUF or scheme["level"] != 32:
             return "GGUF has no such blocks"
@@ -48,6 +54,8 @@ def why_not(ending: str, scheme: dict[str, Any]) -> str:
     if ending.startswith("onnx"):
         if scheme["scale_dtype"] == "float8_e4m3fn":
             return "ONNX has no scales of two levels"
+        if scheme["value_dtype"] == "nf4":
+            return "ONNX has no levels of nf4"
         if scheme["value_dtype"] == "float4_e2m1fn":
             return "no weights of float4_e2m1fn that onnxruntime reads"
         narrow = scheme["scale_dtype"] != "float32"
@@ -108,7 +116,7 @@ def drawn() -> Any:
     return net
 
 
-@every("scheme", INTEGERS + FLOATS)
+@every("scheme", INTEGERS + FLOATS + MORE)
 def test_a_scheme_comes_back_from_every_format_that_has_it(scheme: dict[str, Any], tmp_path: Path) -> None:
     net = drawn()
     net.quantize_weights(**scheme)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 from pathlib import Path
+from statistics import NormalDist
 from typing import Any
 
 import emberlet
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 from emberlet import Tensor, nn
 from emberlet.errors import UnsupportedError
+from emberlet.functional.quantized.codebooks import NF4
 from emberlet.functional.quantized.weights import WeightScheme, fake_quantize
 from emberlet.module.narrowing import PrecisionWarning
 
@@ -241,3 +243,81 @@ def test_other_dtypes_are_refused() -> None:
     ):
         with pytest.raises(UnsupportedError, match=why):
             nn.Linear(8, 8).quantize_weights(**words)
+
+
+def test_nf4_has_the_levels_and_thresholds_of_its_publication() -> None:
+    """Quantiles of a normal distribution as QLoRA's Appendix E makes them; the nearest level by the midpoints."""
+    offset = 0.9677083
+    normal = NormalDist()
+    upper = [normal.inv_cdf(p) for p in np.linspace(offset, 0.5, 9)[:-1]]
+    lower = [-normal.inv_cdf(p) for p in np.linspace(offset, 0.5, 8)[:-1]]
+    table = np.sort(np.array([*upper, 0.0, *lower])) / max(upper)
+    np.testing.assert_allclose(NF4, table, atol=2e-7)
+    made, w = layer(64, 6, bits=4, level=16, value_dtype="nf4")
+    blocks = w.reshape(6, 4, 16)
+    most = np.abs(blocks).max(-1, keepdims=True)
+    exact = np.array(NF4, np.float32)
+    numbers_of = np.abs((blocks / most)[..., None] - exact).argmin(-1)
+    np.testing.assert_array_equal(np.asarray(made.weight.val()).T, (exact[numbers_of] * most).reshape(6, 64))
+    raw = np.asarray(made.weight.values.val())
+    np.testing.assert_array_equal(np.stack([raw & 15, raw >> 4], -1).reshape(6, 4, 16), numbers_of)
+
+
+@pytest.mark.parametrize(("bits", "value"), [(8, "float8_e4m3fn"), (8, None), (4, None), (4, "nf4")])
+@pytest.mark.parametrize("shape", [(24, 20), (8, 8), (9, 17), (4, 20)])
+def test_square_blocks_share_the_scale_of_their_largest_weight(bits: int, value: Any, shape: tuple[int, int]) -> None:
+    """DeepSeek-V3's weights: one scale for 128 × 128, here 8 × 8."""
+    made, w = layer(*shape, bits=bits, level=(8, 8), value_dtype=value)
+    rows, columns = w.shape
+    top = 448.0 if value == "float8_e4m3fn" else 1.0 if value else 2 ** (bits - 1) - 1
+    scale = np.zeros(w.shape, np.float32)
+    for i in range(0, rows, 8):
+        for k in range(0, columns, 8):
+            scale[i : i + 8, k : k + 8] = np.abs(w[i : i + 8, k : k + 8]).max() / np.float32(top)
+    if value is None:
+        real = np.rint(w / scale) * scale
+    elif value == "nf4":
+        exact = np.array(NF4, np.float32)
+        real = exact[np.abs((w / scale)[..., None] - exact).argmin(-1)] * scale
+    else:
+        real = (w / scale).astype(ml_dtypes.float8_e4m3fn).astype(np.float32) * scale
+    np.testing.assert_allclose(np.asarray(made.weight.val()).T, real, rtol=1e-6)
+    if columns >= 8:
+        assert made.weight.scale.shape == (-(-rows // 8) * -(-columns // 8),)
+    x = RNG.normal(size=(3, shape[0])).astype(np.float32)
+    wanted = x @ real.T + np.asarray(made.bias.val())
+    np.testing.assert_allclose(np.asarray(made(emberlet.asarray(x))), wanted, rtol=1e-4, atol=1e-4 * np.abs(w).max())
+    table = nn.Embedding(rows, columns)
+    table.weight.set(emberlet.asarray(w))
+    table.quantize_weights(bits, level=(8, 8), value_dtype=value)
+    ids = [0, rows - 1, 0]
+    np.testing.assert_allclose(np.asarray(table(emberlet.asarray(ids))), real[ids], rtol=1e-6)
+    fake = fake_quantize(emberlet.asarray(w), made.weight.scheme, 0)
+    np.testing.assert_allclose(np.asarray(fake), real, rtol=1e-6)
+
+
+@pytest.mark.parametrize("backend", ["python", "numpy", "wasm"])
+def test_nf4_and_square_blocks_are_the_same_on_other_backends(backend: str) -> None:
+    if backend == "wasm":
+        pytest.importorskip("wasmtime")
+    x = RNG.normal(size=(2, 40)).astype(np.float32)
+    for scheme in ({"value_dtype": "nf4", "level": 8}, {"level": (8, 8)}):
+        made, _ = layer(bits=4, **scheme)
+        wanted = np.asarray(made(emberlet.asarray(x, backend="numpy")))
+        other = made.fork(backend)
+        got = np.asarray(other(emberlet.asarray(x, backend=backend)))
+        np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-4 * float(np.abs(wanted).max()))
+        if backend != "python":
+            compiled = made.fork(backend).compile(backend=backend)
+            got = np.asarray(compiled(emberlet.asarray(x, backend=backend)))
+            np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-4 * float(np.abs(wanted).max()))
+
+
+@pytest.mark.parametrize(
+    "scheme",
+    [{"level": (8, 4)}, {"level": (8, 8), "mode": "affine"}, {"bits": 8, "value_dtype": "nf4"},
+     {"bits": 4, "value_dtype": "nf4", "mode": "affine"}, {"level": (8, 8, 8)}, {"bits": 4, "level": (3, 3)}],
+)  # fmt: skip
+def test_squares_and_nf4_have_no_other_form(scheme: dict[str, Any]) -> None:
+    with pytest.raises(UnsupportedError):
+        nn.Linear(8, 8).quantize_weights(**scheme)

@@ -19,14 +19,16 @@ class WeightScheme:
     """How weights are quantized.
 
     bits: 8, 4 or 2; mode: "symmetric" (zero is a level of its own) or "affine" (the whole range is used, with a zero
-    point); level: which weights share a scale: "tensor", "channel" (those of one output), or a number of weights of a
-    channel; calibration: "min-max" (the largest weight is kept) or "absolute-mean" (weights beyond the mean absolute
-    weight are clipped, as in BitNet; symmetric only).
+    point); level: which weights share a scale: "tensor", "channel" (those of one output), a number of weights of a
+    channel, or (n, n), as many weights of as many consecutive channels (symmetric and min-max only); calibration:
+    "min-max" (the largest weight is kept) or "absolute-mean" (weights beyond the mean absolute weight are clipped, as
+    in BitNet; symmetric only).
 
     scale: the dtype of the scales: float32, float16, bfloat16, float8_e8m0fnu (powers of two, as in OCP's microscaling
     formats), or float8_e4m3fn, without its sign, times one float32 for the whole weight (NVIDIA's NVFP4). value: the
-    dtype of the values: None for integers, float8_e4m3fn or float8_e5m2 (8 bits), float4_e2m1fn (4 bits); symmetric and
-    min-max only. Raises UnsupportedError for anything else.
+    dtype of the values: None for integers, float8_e4m3fn or float8_e5m2 (8 bits), float4_e2m1fn or "nf4" (4 bits);
+    symmetric and min-max only. "nf4" has 16 levels for normally distributed weights (QLoRA). Raises UnsupportedError
+    for anything else.
     """
 
     def __init__(
@@ -42,6 +44,15 @@ class WeightScheme:
             )
         if mode == "affine" and calibration != "min-max":
             raise UnsupportedError("affine weights support only min-max calibration")
+        self.rows = 1  # channels that share scales
+        if isinstance(level, (tuple, list)):
+            if len(level) != 2 or level[0] != level[1] or mode != "symmetric" or calibration != "min-max":
+                raise UnsupportedError(
+                    "blocks of two axes are squares (n, n), symmetric and min-max; found {}, {}, {}".format(
+                        level, mode, calibration
+                    )
+                )
+            self.rows = level = level[0]
         if level not in ("tensor", "channel") and (
             not isinstance(level, int) or isinstance(level, bool) or level < 1 or level * bits % 8
         ):
@@ -53,6 +64,13 @@ class WeightScheme:
             raise UnsupportedError(
                 "the dtype of scales is one of {}, found {}".format(", ".join([d.name for d in SCALES]), scale)
             )
+        self.codebook = None
+        if value == "nf4":
+            self.codebook, value = value, None
+            if bits != 4 or mode != "symmetric" or calibration != "min-max":
+                raise UnsupportedError(
+                    "nf4 has 4 bits and is symmetric and min-max; found {}, {}, {}".format(bits, mode, calibration)
+                )
         if value is not None:
             value = dtypes.dtype(value)
             known = VALUES.get(bits, ())
@@ -78,8 +96,15 @@ class WeightScheme:
 
     def __repr__(self):
         more = "" if self.scale is dtypes.float32 else ", scale={!r}".format(self.scale.name)
-        more += "" if self.value is None else ", value={!r}".format(self.value.name)
-        return "WeightScheme({}, {!r}, {!r}, {!r}{})".format(self.bits, self.mode, self.level, self.calibration, more)
+        value = self.codebook or (self.value and self.value.name)
+        more += "" if value is None else ", value={!r}".format(value)
+        level = self.level if self.rows == 1 else (self.rows, self.rows)
+        return "WeightScheme({}, {!r}, {!r}, {!r}{})".format(self.bits, self.mode, level, self.calibration, more)
+
+    def rows_of(self, n):
+        """How many channels of n weights share scales in the packed form: those of square blocks as far as these are
+        whole."""
+        return self.rows if self.block_size(n) == self.rows else 1
 
     def rounded(self, scale):
         """Float32 scales as the scheme stores them: (scales in its dtype, None or the float32 that they are multiplied
@@ -132,12 +157,22 @@ def _order(ndim, axis):
     return [axis] + [i for i in range(ndim) if i != axis]
 
 
+def spread(scales, blocks, rows, channels):
+    """Scales (channels / rows, rounded up, * blocks,) of square blocks, for each channel: (channels * blocks,)."""
+    if rows == 1:
+        return scales
+    count = scales.size // blocks
+    wide = scales.backend.expand(reshape(scales, (count, 1, blocks)), (count, rows, blocks))
+    return reshape(narrow(reshape(wide, (count * rows, blocks)), 0, 0, channels), (-1,))
+
+
 def quantize_rows(x, scheme):
     """(levels, scales, None or what all scales are multiplied by, zero points) of weights (channels, n), each channel
     in blocks of its own.
 
     levels: uint8 (channels, blocks, block size), where levels past the last weight encode 0, or floats in the scheme's
-    value dtype; scales: (channels * blocks,) in the scheme's dtype (`scale_of` makes float32 of them); zero points:
+    value dtype; scales: (channels * blocks,) in the scheme's dtype (`scale_of` makes float32 of them), or one for
+    several channels (`rows_of`, `spread`); zero points:
     float32 (channels * blocks,), or None if they are all 2 ** (bits - 1).
     """
     channels, n = x.shape
@@ -158,19 +193,48 @@ def quantize_rows(x, scheme):
         return levels.astype(dtypes.uint8), stored, whole, reshape(zero, (-1,))
     if scheme.calibration == "min-max":
         reach = x.abs().max(axis=axes, keepdims=True)
+        if scheme.rows > 1:
+            return _square(x, reach, scheme, n)
     else:
         reach = x.abs().sum(axis=axes, keepdims=True) / float(channels * n if scheme.level == "tensor" else size)
         if scheme.level != "tensor" and count * size != n:  # the last block is shorter
             short = n - (count - 1) * size
             counts = [float(size) / (size if i < count - 1 else short) for i in range(count)]
             reach = reach * x.backend.from_list(counts, dtypes.float32, (1, count, 1))
-    top = float(middle - 1) if scheme.value is None else LARGEST[scheme.value.name]
-    stored, whole, scale = _scales(reach / top, x, scheme)
+    stored, whole, scale = _scales(reach / _top(scheme), x, scheme)
+    return _levels(x / scale, scheme), stored, whole, None
+
+
+def _top(scheme):
+    """The largest level of a symmetric scheme."""
+    if scheme.codebook:
+        return 1.0
+    return float((1 << (scheme.bits - 1)) - 1) if scheme.value is None else LARGEST[scheme.value.name]
+
+
+def _levels(x, scheme):
+    """The levels of weights that are divided by their scales."""
+    if scheme.codebook:
+        from .codebooks import nearest
+
+        return nearest(x, scheme.codebook)
+    top = _top(scheme)
     if scheme.value is None:
-        levels = ((x / scale).round().clip(1 - middle, middle - 1) + float(middle)).astype(dtypes.uint8)
-    else:
-        levels = (x / scale).clip(-top, top).astype(scheme.value)
-    return levels, stored, whole, None
+        return (x.round().clip(-top, top) + (top + 1.0)).astype(dtypes.uint8)
+    return x.clip(-top, top).astype(scheme.value)
+
+
+def _square(x, reach, scheme, n):
+    """`quantize_rows` of square blocks: x (channels, blocks, n), reach (channels, blocks, 1)."""
+    channels, count, _ = x.shape
+    groups = (channels + scheme.rows - 1) // scheme.rows
+    most = x.backend.pad(reshape(reach, (channels, count)), ((0, groups * scheme.rows - channels), (0, 0)), 0.0)
+    most = reshape(most, (groups, scheme.rows, count)).max(axis=1)
+    if scheme.rows_of(n) == 1:
+        most = spread(reshape(most, (-1,)), count, scheme.rows, channels)
+    stored, whole = scheme.rounded(reshape(most / _top(scheme), (-1,)))
+    wide = spread(scale_of(stored, whole), count, scheme.rows_of(n), channels)
+    return _levels(x / reshape(wide, (channels, count, 1)), scheme), stored, whole, None
 
 
 def _scales(scale, x, scheme):
@@ -214,8 +278,16 @@ def fake_quantize(weight, scheme, axis=1):
         return weight
     rows = as_rows(weight, axis)
     levels, stored, whole, zero = quantize_rows(rows, scheme)
-    scales = scale_of(stored, whole)
+    size = scheme.block_size(rows.shape[1])
+    blocks = (rows.shape[1] + size - 1) // size
+    scales = spread(scale_of(stored, whole), blocks, scheme.rows_of(rows.shape[1]), rows.shape[0])
     if scheme.value is not None:
+        return from_rows(real_of(levels, scales, rows.shape[1]), weight.shape, axis)
+    if scheme.codebook:
+        from .codebooks import CODEBOOKS, numbers
+
+        table = levels.backend.from_list(list(CODEBOOKS[scheme.codebook]), dtypes.float32, (16,))
+        levels = numbers(pack_levels(levels, 4), table)
         return from_rows(real_of(levels, scales, rows.shape[1]), weight.shape, axis)
     real = dequantize_nbits(
         pack_levels(levels, scheme.bits), scales, zero,

@@ -47,7 +47,7 @@ OWN_TYPES = {
     "TransformerDecoderLayer.memory_mask_pad": "Tensor | None",
     "TransformerDecoderLayer.memory_mask_attn": "Tensor | None",
     "Module.loss": "Callable[..., Any]", "Module.optimizer": "Any",
-    "Module.source": "Any", "Module.level": "str | int", "Module.capacity": "int | None",
+    "Module.source": "Any", "Module.level": "str | int | tuple[int, int]", "Module.capacity": "int | None",
     "Module.initial": "Mapping[str, Any] | None", "Module.dims": "Mapping[str, int] | None",
     "Module.state": "Sequence[Sequence[Any]] | None", "Session.model": "Module", "Session.capacity": "int | None",
     "Session.initial": "Mapping[str, Any] | None", "Session.dims": "Mapping[str, int] | None",

@@ -16,7 +16,7 @@ from ..progress import step
 
 WEIGHTS = ("rtn", "gptq", "awq")  # store/weight_methods, which needs NumPy
 SCALES = {"float16": "float16", "bfloat16": "bfloat16", "e8m0": "float8_e8m0fnu", "ue4m3": "float8_e4m3fn"}
-VALUES = {"e4m3": "float8_e4m3fn", "e5m2": "float8_e5m2", "e2m1": "float4_e2m1fn"}
+VALUES = {"e4m3": "float8_e4m3fn", "e5m2": "float8_e5m2", "e2m1": "float4_e2m1fn", "nf4": "nf4"}
 METHODS = ("minmax", "moving-average", "percentile", "entropy", "mse")  # quantization/calibration.py, which needs NumPy
 
 
@@ -36,8 +36,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--scheme",
         default="symmetric",
         metavar="WORDS",
-        help="of the weights: symmetric or affine; what shares a scale: tensor, channel or a number of weights; the "
-        "scales: float16, bfloat16, e8m0 or ue4m3 instead of float32; values that are floats: e4m3, e5m2 or e2m1; "
+        help="of the weights: symmetric or affine; what shares a scale: tensor, channel, a number of weights, or "
+        "as many of as many channels (128x128); the scales: float16, bfloat16, e8m0 or ue4m3 instead of float32; "
+        "values that are no integers: e4m3, e5m2, e2m1 or nf4; "
         "affine,32,float16 for example (default: symmetric,channel)",
     )
     parser.add_argument(
@@ -187,7 +188,7 @@ def scheme_words(text: str, bits: int) -> dict[str, Any]:
     """The arguments of WeightScheme, by name, of words such as "affine,32". Raises EmberletError."""
     found: dict[str, Any] = {"mode": "symmetric", "level": "channel", "scale_dtype": "float32", "value_dtype": None}
     said: dict[str, str] = {}
-    value: str | int
+    value: str | int | tuple[int, int]
     for word in text.split(","):
         if word in ("symmetric", "affine"):
             key, value = "mode", word
@@ -195,6 +196,8 @@ def scheme_words(text: str, bits: int) -> dict[str, Any]:
             key, value = "level", word
         elif word.isascii() and word.isdecimal() and 0 < int(word) < 1 << 31:
             key, value = "level", int(word)
+        elif (side := word.partition("x")[0]) == word.partition("x")[2] and side.isascii() and side.isdecimal():
+            key, value = "level", (int(side[:9]), int(side[:9]))
         elif word in SCALES:
             key, value = "scale_dtype", SCALES[word]
         elif word in VALUES:
@@ -202,6 +205,7 @@ def scheme_words(text: str, bits: int) -> dict[str, Any]:
         else:
             raise EmberletError(
                 f"--scheme {text}: {word!r} is none of symmetric, affine, tensor, channel, a number of weights, "
+                f"a square of them (128x128), "
                 f"{', '.join(SCALES)} (scales), {', '.join(VALUES)} (values)"
             )
         if said.setdefault(key, word) != word:
