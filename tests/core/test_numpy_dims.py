@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from emberlet import functional as F
+from emberlet import linalg
 from emberlet.errors import BackendError, EmberletError
 from emberlet.functional.arrays import asarray
 from emberlet.host.numpy_backend.compile import compile
@@ -240,3 +241,11 @@ def test_a_convolution_in_parts_has_as_many_as_each_length_needs(shape: tuple[in
     for height in (40, 20, 60, 12, 1, 40):
         x = given(*shape[:2], height, shape[3])
         same(compiled(x), model(x))
+
+
+@pytest.mark.parametrize("shapes", [[(11, 8), (12, 5), (8, 11)], [(3, 9), (4, 12), (9, 3), (5, 5)]])
+def test_singular_values_are_as_many_as_the_smaller_of_two_open_lengths(shapes: list[tuple[int, int]]) -> None:
+    compiled = compile(lambda x: (linalg.svdvals(x), x * 2.0), dims={"x": {0: "rows", 1: "columns"}})
+    for shape in shapes:
+        x = given(*shape)
+        same(compiled(x), (linalg.svdvals(x), x * 2.0))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import os
 import random
 import sys
 import tempfile
@@ -103,7 +104,7 @@ def _narrowed(choose: random.Random) -> str:
     net.weight = nn.Param(emberlet.asarray(values, device="numpy", copy=True))
     other = Module()
     other.weight = nn.Param(emberlet.zeros(values.shape, device="numpy"))
-    precision = choose.choice(["half", "bfloat16"])
+    precision = choose.choice(["half", "half", "bfloat16"])
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         path = str(Path(folder, choose.choice(["w.bpk", "w.safetensors"])))
@@ -202,11 +203,18 @@ def _outputs(choose: random.Random) -> str:
                           [helper.make_tensor_value_info("y", TensorProto.FLOAT, [2])]),
         opset_imports=[helper.make_opsetid("", 17)], ir_version=9)  # fmt: skip
     with tempfile.TemporaryDirectory() as folder, quiet():
-        path, unknown = Path(folder, "model.onnx"), Path(folder, "out.foo")
-        onnx.save(model, path)
+        path = Path(folder, choose.choice(["model.onnx", "w.bpk", "w.safetensors"]))
+        unknown = Path(folder, "out.foo")
+        if path.suffix == ".onnx":
+            onnx.save(model, path)
+        else:
+            nn.Linear(2, 3, backend="numpy").save_file(str(path))
         before = path.read_bytes()
-        out = choose.choice([str(path), str(path), str(Path(folder, ".", "model.onnx")), str(unknown)])
-        command = choose.choice([["compile", str(path), "--out", out], ["convert", str(path), out]])
+        above = os.path.join(folder, "..", Path(folder).name, path.name)
+        out = choose.choice([str(path), os.path.join(folder, ".", path.name), above, str(unknown)])
+        convert = path.suffix != ".onnx" or choose.random() < 0.5
+        command = ["convert", str(path), out] if convert else ["compile", str(path), "--out", out]
+        command += ["--overwrite"] * (choose.random() < 0.7)
         with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
             status = main(command)
         if not status or path.read_bytes() != before or unknown.exists():
