@@ -66,15 +66,8 @@ def hand_written(rng: np.random.Generator) -> dict[str, tuple[Callable[[], Any],
     def conv() -> array[float]:
         # The kernel's taps as shifted rows, zipped into windows; 14×14 outputs of 16 filters.
         x, w = image_.tolist(), taps_.tolist()
-        seen = []
-        for c in range(8):
-            for dy in range(3):
-                for dx in range(3):
-                    start = c * 256 + dy * 16 + dx
-                    tap: list[float] = []
-                    for y in range(14):
-                        tap += x[start + y * 16 : start + y * 16 + 14]
-                    seen.append(tap)
+        starts = [c * 256 + dy * 16 + dx for c in range(8) for dy in range(3) for dx in range(3)]
+        seen = [[v for y in range(start, start + 224, 16) for v in x[y : y + 14]] for start in starts]
         windows = list(zip(*seen, strict=True))
         out: list[float] = []
         for m in range(16):

@@ -47,15 +47,7 @@ def strong_wolfe(evaluate, start, length, largest, tolerance_change, most=MOST, 
         if (greatest - least) * largest < tolerance_change:
             break
         length = _cubic(ends[0], ends[1], least, greatest)
-        margin = 0.1 * (greatest - least)
-        if min(greatest - length, length - least) < margin:  # too close to an end, twice: away from it
-            if slow or length >= greatest or length <= least:
-                length = greatest - margin if abs(length - greatest) < abs(length - least) else least + margin
-                slow = False
-            else:
-                slow = True
-        else:
-            slow = False
+        length, slow = _away_from_ends(length, least, greatest, slow)
         new = evaluate(length)
         evaluations += 1
         tries += 1
@@ -69,6 +61,17 @@ def strong_wolfe(evaluate, start, length, largest, tolerance_change, most=MOST, 
             ends[high] = ends[low]
         ends[low] = new
     return ends[low], evaluations
+
+
+def _away_from_ends(length, least, greatest, slow):
+    """The length, or one further inside where it was too close to an end twice; whether it was so now. slow: whether
+    it was so before."""
+    margin = 0.1 * (greatest - least)
+    if not min(greatest - length, length - least) < margin:
+        return length, False
+    if slow or length >= greatest or length <= least:
+        return greatest - margin if abs(length - greatest) < abs(length - least) else least + margin, False
+    return length, True
 
 
 def _cubic(a, b, least, greatest):
