@@ -12,8 +12,8 @@ def growth(page: Any) -> list[str]:
     lines = [
         "## A thousand inferences",
         "",
-        "digits: what the tab holds after 1,000 inferences and after 1,000 more, workers and Wasm included, and GPU",
-        "buffers that were created and not destroyed.",
+        "digits: what the tab holds after 1,000 inferences and after 1,000 more, workers included and the memory of",
+        "WebAssembly left out, as the browser counts; and GPU buffers that were created and not destroyed.",
         "",
         "| device | bytes before | after | GPU buffers before | after |",
         "|---|---:|---:|---:|---:|",

@@ -16,7 +16,7 @@ from _browser_peers import PEERS, ROOT
 
 VERSION = "4.3.2"  # of transformers.js
 ENGINES = ("emberlet", "transformers.js", "transformers.js on emberlet")
-VISITS = 3
+VISITS = 2
 # As many tokens each, since `emberlet-web/onnxruntime` compiles a file that leaves its sizes open for each length.
 TEXTS = ("The kitten sleeps on the sofa.", "The rain falls on the city.", "The team wins in the end.")
 CACHE = ROOT / ".cache" / "bench" / "transformers.js"

@@ -216,7 +216,7 @@ def visit(browser: Any, url: str, work: Work, folder: Path) -> dict[str, Visit]:
         answer = page.evaluate(
             "(x) => prepare(x)", {"engine": engine, "key": f"{engine} {work.name}", "job": job}, timeout=240000
         )
-        memory = page.evaluate("() => memory()", timeout=120000)
+        memory = answer["memory"] + page.evaluate("() => memory()", timeout=120000)
         found[engine] = Visit(answer["start"], answer["bytes"], memory)
         page.close()
     print(f"  {work.name}, fresh tabs: {found}", flush=True)

@@ -1,4 +1,4 @@
-// Keeps the memory of WebAssembly modules in view: the browser counts it only while a script holds its buffer.
+// Finds the memory of WebAssembly modules, which performance.measureUserAgentSpecificMemory does not count.
 
 const memories = new Set();
 const { instantiate, instantiateStreaming, Memory } = WebAssembly;
@@ -17,5 +17,4 @@ WebAssembly.Memory = class extends Memory {
   }
 };
 
-// Call it before the memory is measured.
-export const hold = () => void (globalThis.held = [...memories].map((memory) => memory.buffer));
+export const bytesOfModules = () => [...memories].reduce((sum, memory) => sum + memory.buffer.byteLength, 0);

@@ -1,6 +1,6 @@
 // One prepare function an engine, each of which resolves to { run, threads }; run() runs once and resolves to a Float32Array.
 // All start from bytes and end with the result in JavaScript; all compute with WebAssembly.
-import { hold } from "./memories.mjs";
+import { bytesOfModules } from "./memories.mjs";
 
 const bytes = async (url) => new Uint8Array(await (await fetch(url)).arrayBuffer());
 const floats = (u8) => new Float32Array(u8.buffer, u8.byteOffset, u8.byteLength / 4);
@@ -75,8 +75,7 @@ const tasks = {
     const took = performance.now() - start;
     if (job.visit) {
       const loaded = performance.getEntriesByType("resource").filter(({ name }) => !/\.input\d+$/.test(name));
-      hold();
-      return { start: took, bytes: loaded.reduce((sum, one) => sum + one.encodedBodySize, 0) };
+      return { start: took, memory: bytesOfModules(), bytes: loaded.reduce((sum, one) => sum + one.encodedBodySize, 0) };
     }
     await new Promise((next) => setTimeout(next, 200)); // threads start
     for (let i = 0; i < 3; i++) await ready[key].run();

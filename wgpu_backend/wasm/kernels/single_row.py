@@ -12,6 +12,7 @@ from .nest import BLOCK
 SUMS = 8  # vectors that are summed independently
 LEAST, MOST = 128, 1024  # columns of a panel whose sums lie in memory
 PANELS = 8  # of a matrix that has enough columns, for threads to share
+FEW_PANELS, LONGER = 2, 192  # in vectors of four: lines that are longer are read ahead, which outweighs more threads
 TOGETHER = 8  # rows of the matrix that are then read together
 
 
@@ -34,7 +35,8 @@ class _SingleRow(Contraction):
         Contraction.__init__(self, item, stored, what, options)
         self.wide = what.columns >= LEAST
         if self.wide:
-            panels = max((what.columns + MOST - 1) // MOST, min(PANELS, what.columns // LEAST))
+            most, least = (FEW_PANELS, LONGER) if self.lanes == 4 else (PANELS, LEAST)
+            panels = max(1, (what.columns + MOST - 1) // MOST, min(most, what.columns // least))
             if panels == 1 and what.columns % self.lanes:
                 panels = 2  # a single one would reach beyond the last column
             self.vectors = (what.columns + self.lanes * panels - 1) // (self.lanes * panels)
