@@ -24,6 +24,7 @@ VECTORS = 2
 _PAGE, _FAR = 1 << 12, 1 << 20  # bytes
 BLOCK_BYTES = 1 << 17  # bytes of panels that are processed together, four times as many where vectors are longer
 _LINE = 64  # bytes of a line of a cache
+_FEWER_ROWS = 13
 _PANELS = 4  # that threads share well
 _TAILS = 12  # panels before the last one, at most, where computing all of that one takes notably longer
 
@@ -194,10 +195,12 @@ class Contraction:
         # Process as many panels together as fit the L2 cache; a tile's rows then stay in the L1 cache.
         together = panels if self.direct else self._together(panels)
         self.f.scratch = 0 if self.direct else together * self.panel_bytes
-        room = self.rows * (4 * what.depth() + _LINE) if self._collides() and typical(together) > 1 else 0
         self.runs = None
         if not self.direct and e.coefficient(self.right.attr[1], "column") is None:
             self.runs = runs(self)
+            if self.runs and self.runs.step > 1:  # which takes a register that all else is computed around
+                self.rows = _rows_of_tiles(what.rows, min(self.rows, _FEWER_ROWS))
+        room = self.rows * (4 * what.depth() + _LINE) if self._collides() and typical(together) > 1 else 0
         self._share(panels)
         self._open_grid()
         self.panels_at = e.addresses["scratch"]
