@@ -265,6 +265,7 @@ def theirs(what: str, path: Path, target: Path, calls: list[dict[str, NDArray[An
             path = target.with_suffix(".13.onnx")
             onnx.save(onnx.version_converter.convert_version(model, 13), path)
         quantize_static(str(path), str(target), Rows(), per_channel=True, weight_type=QuantType.QInt8)
+        target.with_suffix(".13.onnx").unlink(missing_ok=True)
 
 
 def session(path: Path, threads: int) -> Any:

@@ -97,11 +97,15 @@ def packed(node: MatMulNBits) -> QuantizedLinear | None:
         return None
     if (node.has(3) and zero is None) or (node.has(5) and node.value(5) is None):
         return None
+    if min(c.block_size, c.rows, c.columns) < 1:
+        return None
     blocks = -(-c.rows // c.block_size)
     each = 8 // c.bits
     size = min(c.block_size, -(-c.rows // each) * each)
     held = (c.columns, blocks, c.block_size // each)
-    if scale.dtype is not dtypes.float32 or weight.size != held[0] * held[1] * held[2] or size * blocks < c.rows:
+    if scale.dtype is not dtypes.float32 or scale.size != c.columns * blocks:
+        return None
+    if weight.dtype is not dtypes.uint8 or weight.size != held[0] * held[1] * held[2]:
         return None
     short = size // each  # bytes of a block that is longer than its column
     key = ("values", weight.content(), held, short)
@@ -110,7 +114,8 @@ def packed(node: MatMulNBits) -> QuantizedLinear | None:
     )
     points = None
     if zero is not None:
-        if zero.dtype not in (dtypes.uint8, dtypes.float32):
+        sizes = {dtypes.uint8: c.columns * -(-blocks // each), dtypes.float32: c.columns * blocks}
+        if sizes.get(zero.dtype) != zero.size:
             return None
 
         def read() -> Tensor:
@@ -173,7 +178,7 @@ def unpacked(node: DequantizeLinear, axis: int) -> Weight | None:
     if scale.dtype is not dtypes.float32 or node.config.dtype not in (None, dtypes.float32):
         return None
     form = IntegerBlocks.of(value.shape, value.dtype, scale.shape, node.config.axis, node.config.block_size, axis)
-    if form is None or not is_large(value.shape, axis):
+    if form is None or not is_large(value.shape, axis) or (zero is not None and zero.size != scale.size):
         return None
 
     def levels() -> Tensor:

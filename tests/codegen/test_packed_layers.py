@@ -12,6 +12,7 @@ import onnx
 import onnxruntime
 import pytest
 from emberlet import codegen, store
+from emberlet.errors import EmberletError
 from onnx import TensorProto, helper, numpy_helper
 from support.rows import every
 
@@ -134,3 +135,17 @@ def test_scales_along_the_rows_and_computed_ones_stay_operators(axis: int, tmp_p
     text = (tmp_path / "m.py").read_text("utf-8")
     assert ("dequantize_linear" in text) is (axis == 0)
     assert ("QuantizedLinear" in text) is (axis == 1)
+
+
+@pytest.mark.parametrize("part", [0, 1, 2])
+def test_parts_of_another_size_make_no_layer(part: int, tmp_path: Path) -> None:
+    """They stay what the file says, which is refused where it runs."""
+    made = nbits(4, 32, "packed", False)
+    held = numpy_helper.to_array(made.graph.initializer[part])
+    made.graph.initializer[part].CopyFrom(array(made.graph.initializer[part].name, held[:-1]))
+    onnx.save(made, tmp_path / "m.onnx")
+    codegen.generate(tmp_path / "m.onnx", tmp_path, name="m")
+    assert "QuantizedLinear" not in (tmp_path / "m.py").read_text("utf-8")
+    assert all(s.real is None for s in store.open(tmp_path / "m.onnx").values())
+    with pytest.raises(EmberletError):
+        codegen.load(tmp_path / "m.onnx", "numpy")(emberlet.zeros((2, ROWS), backend="numpy"))

@@ -61,7 +61,7 @@ def _of_integers(node: Reading, values: Snapshot, scale: Snapshot, zero: Snapsho
     if values.dtype.is_float and values.dtype.bits == 8:
         return _of_floats(values, scale, along % rank, block)
     form = IntegerBlocks.of(values.shape, values.dtype, scale.shape, along, block, axis)
-    if form is None:
+    if form is None or (zero is not None and zero.size != scale.size):
         return None
 
     def read() -> tuple[Tensor, Tensor, Tensor | None]:
@@ -102,6 +102,9 @@ def _of_nbits(node: Reading, values: Snapshot, scale: Snapshot, zero: Snapshot |
     blocks, each = -(-rows // block), 8 // bits
     size = min(block, -(-rows // each) * each)
     if values.size != columns * blocks * block // each or scale.size != columns * blocks:
+        return None
+    sizes = {dtypes.uint8: columns * -(-blocks // each), dtypes.float32: columns * blocks}
+    if values.dtype is not dtypes.uint8 or (zero is not None and sizes.get(zero.dtype) != zero.size):
         return None
 
     def read() -> tuple[Tensor, Tensor, Tensor | None]:
