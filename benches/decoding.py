@@ -105,6 +105,7 @@ def main(argv: list[str] | None = None) -> int:
         runs: list[tuple[str, Callable[[], tuple[list[int], list[float]]]]] = [
             ("onnxruntime, CPU", lambda model=model: decoded(Reference(model).step, options.tokens)),
             ("emberlet, wgpu", lambda model=model, notes=notes: ours("wgpu", model, options.tokens, notes)),
+            ("emberlet, native", lambda model=model, notes=notes: ours("native", model, options.tokens, notes)),
             ("emberlet, numpy", lambda model=model, notes=notes: ours("numpy", model, options.tokens, notes)),
         ]
         if not options.alone:
