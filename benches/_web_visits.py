@@ -54,6 +54,35 @@ class Start:
         )
 
 
+def accessibility(browser: Any, folder: Path) -> list[str]:
+    """A table: what axe finds on each page of the site in `folder`, with its demos."""
+    import build_page
+    from serve import PAGE_POLICY, start_server
+
+    server = start_server(build_page.build(folder, demos=True), policy=PAGE_POLICY)
+    axe = (ROOT / "web" / "node_modules" / "axe-core" / "axe.min.js").read_text(encoding="utf-8")
+    lines = [
+        "## Accessibility",
+        "",
+        "Violations that axe-core finds on each page of `dev.py web`, once it is ready, on a screen of 360 by 740.",
+        "",
+        "| page | light | dark |",
+        "|---|---:|---:|",
+    ]
+    for path in sorted(folder.glob("*.html")):
+        counts = []
+        for dark in (False, True):
+            page = browser.open(f"{server.url}{path.name}", dark=dark, width=360, height=740, touch=True)
+            ready = "() => document.querySelector('main').dataset.state !== 'loading'"
+            page.wait(ready, timeout=120000)
+            page.evaluate(f"() => {{ {axe} }}")
+            counts.append(page.evaluate("async () => (await axe.run()).violations.length", timeout=120000))
+            page.close()
+        lines.append(f"| {path.name} | {counts[0]} | {counts[1]} |")
+    server.shutdown()
+    return lines
+
+
 def starts(browser: Any, folder: Path) -> list[Start]:
     """Visit the page in a fresh browser profile, with an example of the test set as its first input."""
     import build_page

@@ -170,6 +170,7 @@ def main() -> int:
             adapter = page.evaluate("() => adapterName()")
             print("visiting the page", flush=True)
             visits = _web_visits.starts(browser, Path(temporary, "page"))
+            accessible = _web_visits.accessibility(browser, Path(temporary, "page"))
             print("sessions", flush=True)
             mnist, _ = wanted[0]
             assert mnist.model
@@ -192,6 +193,7 @@ def main() -> int:
         ["## Without a GPU", "", *on_cpu],
         _web_sentences.table(sentences),
         growth,
+        accessible,
     ]
     _browser_peers.write("web.md", "\n\n".join("\n".join(part) for part in sections) + "\n")
     return 0
