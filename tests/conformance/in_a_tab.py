@@ -161,10 +161,14 @@ def of_the_tests() -> Iterator[tuple[str, Callable[[], Work]]]:
 
     def work(case: Case) -> Work:
         given, wanted = case.inputs(), case.outputs()
-        return Work(case.name, case.model, [given, given], [wanted, wanted], ALLOWED)
+        return Work(case.name, case.model, [given, given], [wanted, wanted], max(ALLOWED, case.rtol))
 
-    for case in {case.name: case for case in reversed(list(cases()))}.values():
-        yield case.name, partial(work, case)
+    first: dict[str, Case] = {}
+    for case in cases():  # one whose inputs have elements, where there is one: a compiled model has no size of 0
+        if case.name not in first or not all(x.size for x in first[case.name].inputs().values()):
+            first[case.name] = case
+    for name, case in first.items():
+        yield name, partial(work, case)
 
 
 def answered(browser: Browser, url: str, folder: Path, work: Work, way: str) -> Row:
