@@ -220,12 +220,14 @@ _BUILT = {"mobilenetv3": mobilenetv3, "efficientnet_lite0": efficientnet_lite0, 
 
 
 def quantized(name: str, model: Any) -> Path:
-    """onnxruntime's QDQ form of a network of pictures, a scale for each channel of its weights; kept in the cache."""
+    """onnxruntime's QDQ form of a network of pictures, a scale for each channel of its weights; kept in the cache. With
+    unsigned activations onnxruntime is two to four times as fast here as with signed ones."""
     import onnx
     from onnx import version_converter
     from onnxruntime.quantization import CalibrationDataReader, QuantType, quantize_static
+    from onnxruntime.quantization.shape_inference import quant_pre_process
 
-    path = CACHE / f"{name}.onnx"
+    path = CACHE / f"{name}-unsigned.onnx"
     if path.is_file():
         return path
     model = onnx.load(model) if isinstance(model, Path) else model
@@ -250,7 +252,11 @@ def quantized(name: str, model: Any) -> Path:
     plain = path.with_suffix(".float.onnx")
     onnx.save(model, plain)
     try:
-        quantize_static(str(plain), str(path), Pictures(), per_channel=True, weight_type=QuantType.QInt8)
+        quant_pre_process(
+            str(plain), str(plain), skip_symbolic_shape=True
+        )  # which joins normalizations and convolutions
+        how = {"per_channel": True, "weight_type": QuantType.QInt8, "activation_type": QuantType.QUInt8}
+        quantize_static(str(plain), str(path), Pictures(), **how)
     finally:
         plain.unlink()
     return path
