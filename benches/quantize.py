@@ -105,7 +105,7 @@ def small(name: str) -> Case:
 def encoder() -> Case:
     from _gpu_models import encoder as made
 
-    return images(made(6, 384, 12, 128), (128, 384), 4)._replace(large=True)
+    return images(made(6, 384, 12, 128), (128, 384), 4)
 
 
 def llama() -> Case:
@@ -116,7 +116,7 @@ def llama() -> Case:
     empty = np.zeros((8, sizes.heads, 0, sizes.width // sizes.heads), np.float32)
     caches = {f"past_key_values.{n}.{what}": empty for n in range(sizes.layers) for what in ("key", "value")}
     tokens = draw.integers(0, sizes.words, (8, 32))
-    return Case(decoder(sizes), {"tokens": tokens, **caches}, language=True, large=True)
+    return Case(decoder(sizes), {"tokens": tokens, **caches}, language=True)
 
 
 def silero() -> Case:
@@ -264,7 +264,11 @@ def theirs(what: str, path: Path, target: Path, calls: list[dict[str, NDArray[An
         if max(o.version for o in model.opset_import if not o.domain) < 13:  # without scales for each channel
             path = target.with_suffix(".13.onnx")
             onnx.save(onnx.version_converter.convert_version(model, 13), path)
-        quantize_static(str(path), str(target), Rows(), per_channel=True, weight_type=QuantType.QInt8)
+        kinds = {
+            "weight_type": QuantType.QInt8,
+            "activation_type": QuantType.QUInt8,
+        }  # which its kernels are fastest with
+        quantize_static(str(path), str(target), Rows(), per_channel=True, **kinds)
         target.with_suffix(".13.onnx").unlink(missing_ok=True)
 
 
