@@ -1,7 +1,8 @@
 """Plans with open sizes for what is computed at once: from the second shape on, graphs of one structure share kernels.
 
 Two graphs of the same operations whose shapes differ tell which lengths are open, and how others follow from these. A
-later graph is served if each of its lengths is what follows. A shape that recurs gets a plan of its own.
+later graph is served if each of its lengths is what follows. Axes of length 1 broadcast, so they are part of the
+structure: an open length is never 1. A shape that recurs gets a plan of its own.
 """
 
 from emberlet.errors import EmberletError
@@ -82,7 +83,8 @@ def _structure(order, roots):
         if node.op not in SERVED and (node.op not in LEAVES or node.op == "host"):
             return None
         own = None if node.op in LEAVES else (structure(node), tuple([places[id(s)] for s in node.srcs]))
-        out.append((node.op in LEAVES or node.op, node.dtype.name, node.word, len(node.shape), own))
+        ones = tuple([n == 1 for n in node.shape])
+        out.append((node.op in LEAVES or node.op, node.dtype.name, node.word, ones, own))
     out.append(tuple([places[id(r)] for r in roots]))
     return tuple(out)
 
@@ -146,7 +148,7 @@ def _open_sizes(scope, before, numbers):
             continue
         size = _following(pair, known)
         if size is None:
-            size = scope.symbol("length {}".format(len(firsts)), 1, HIGHEST, pair[1])
+            size = scope.symbol("length {}".format(len(firsts)), 2, HIGHEST, pair[1])
             firsts.append(i)
             known.append((pair[0], pair[1], size))
         out.append(size)

@@ -98,6 +98,74 @@ def test_every_dtype_is_right_in_later_shapes(dtype: str) -> None:
             )
 
 
+@pytest.fixture
+def served(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Of each computation from here on, whether a plan with open sizes served it."""
+    out = []
+    find = eager_sizes.EagerSizes.find
+
+    def found(sizes: eager_sizes.EagerSizes, order: Any, roots: Any) -> Any:
+        plan = find(sizes, order, roots)
+        out.append(plan is not None)
+        return plan
+
+    monkeypatch.setattr(eager_sizes.EagerSizes, "find", found)
+    return out
+
+
+# name -> (a function of F, which is emberlet.functional or NumPy, and arrays; the arrays' shapes in each call)
+BROADCAST: dict[str, tuple[Callable[..., Any], list[tuple[tuple[int, ...], ...]]]] = {
+    "row, column": (lambda F, a, b: a + b, [((3, 4), (1, 4)), ((3, 4), (3, 1)), ((2, 5), (1, 1)), ((2, 5), (2, 5))]),
+    "both": (lambda F, a, b: a * b, [((3, 1), (1, 4)), ((1, 4), (3, 1)), ((5, 1), (1, 2)), ((1, 6), (7, 1))]),
+    "rank 1": (lambda F, a, b: a + b, [((4,), (4,)), ((5,), (1,)), ((1,), (6,)), ((1,), (1,))]),
+    "where": (
+        lambda F, a, b: F.where(a > 0, b, 0.0),
+        [((1, 6), (4, 6)), ((4, 1), (4, 6)), ((1, 1), (4, 6)), ((4, 6), (1, 6)), ((4, 6), (4, 1))],
+    ),
+    "broadcast_to": (
+        lambda F, a, b: F.broadcast_to(a, b.shape) * 1.5,
+        [((3, 1), (3, 3)), ((1, 1), (3, 3)), ((1, 3), (3, 3)), ((1, 5), (5, 5)), ((4, 1), (4, 4))],
+    ),
+    "batch of a product": (
+        lambda F, a, b: F.matmul(a, b),
+        [((2, 3, 4), (1, 4, 5)), ((1, 3, 4), (2, 4, 5)), ((2, 3, 4), (2, 4, 5)), ((1, 3, 4), (3, 4, 5))],
+    ),
+    "vectors in a product": (
+        lambda F, a, b: F.matmul(a, b),
+        [((3, 4), (4, 5)), ((1, 4), (4, 5)), ((3, 1), (1, 5)), ((3, 4), (4, 1)), ((1, 1), (1, 1))],
+    ),
+    "mean": (
+        lambda F, a, b: a - F.mean(b, axis=0, keepdims=True),
+        [((6, 4), (6, 4)), ((6, 4), (1, 4)), ((6, 4), (6, 1)), ((1, 4), (5, 4))],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BROADCAST)
+def test_other_axes_may_broadcast_in_each_call(name: str) -> None:
+    function, calls = BROADCAST[name]
+    backend = WgpuBackend()
+    for shapes in calls + calls[::-1]:
+        arrays = [drawn(*shape) for shape in shapes]
+        found = np.asarray(function(F, *[asarray(a, device=backend) for a in arrays]))
+        np.testing.assert_allclose(found, function(np, *arrays), rtol=1e-5, atol=1e-5, err_msg=str(shapes))
+
+
+@pytest.mark.parametrize("name", ["row", "column", "batch"])
+def test_shapes_that_broadcast_the_same_axes_share_a_plan(name: str, served: list[bool]) -> None:
+    backend = WgpuBackend()
+    for n, m in ((3, 4), (5, 2), (6, 6), (2, 9)):
+        a, b = {
+            "row": (drawn(n, m), drawn(1, m)),
+            "column": (drawn(n, m), drawn(n, 1)),
+            "batch": (drawn(n, 3, m), drawn(1, m, 5)),
+        }[name]
+        x, y = asarray(a, device=backend), asarray(b, device=backend)
+        found, wanted = (x @ y, a @ b) if name == "batch" else (x + y, a + b)
+        np.testing.assert_allclose(np.asarray(found), wanted, rtol=1e-5, atol=1e-5)
+    assert served == [False, True, True, True]
+
+
 def test_results_and_what_they_were_made_of_may_be_read_in_any_order() -> None:
     backend = WgpuBackend()
     for n in (3, 5, 8, 13):
