@@ -132,6 +132,12 @@ def _read(nodes: Iterable[NodeProto]) -> Iterator[str]:
                 yield from (o.name for o in graph.output)
 
 
+def drop_unused(graph: GraphProto) -> None:
+    """Drop the initializers that nothing reads and that are no outputs."""
+    used = {*_read(graph.node)} | {o.name for o in graph.output}
+    _keep(graph.initializer, [t.name in used for t in graph.initializer])
+
+
 def tensors(model: ModelProto) -> list[str]:
     """The activations of a prepared model that get a grid, in order."""
     found = [[*reads, writes] for _, reads, writes in _quantized(model.graph, (), True)]
@@ -396,5 +402,4 @@ def _insert(graph: GraphProto, given: Mapping[str, _Grid]) -> None:
                 nodes += waiting.pop(o).nodes
     del graph.node[:]
     graph.node.extend(nodes)
-    used = {*_read(nodes)} | {o.name for o in graph.output}
-    _keep(graph.initializer, [t.name in used for t in graph.initializer])
+    drop_unused(graph)

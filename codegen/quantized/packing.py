@@ -1,8 +1,9 @@
 """An ONNX model with the packed weights of a quantized module: as DequantizeLinear of integers, or as MatMulNBits.
 Needs the package onnx.
 
-Scales are float32 in the file, whatever the module's are: products of float16 scales would be rounded again. Products
-with weights of 2 bits are always MatMulNBits: onnxruntime 1.32 multiplies dequantized ones wrongly.
+Scales are float32 in the file, whatever the module's are: products of float16 scales would be rounded again. A weight
+of another dtype is cast after DequantizeLinear. Products with float32 weights of 2 bits are always MatMulNBits:
+onnxruntime 1.32 multiplies dequantized ones wrongly.
 """
 
 from __future__ import annotations
@@ -15,10 +16,11 @@ from emberlet.errors import UnsupportedError
 from emberlet.functional.quantized.packed_weights import unpack_bits
 from emberlet.nn.quantized_weight import QuantizedWeight
 
-from .activations import readers
+from .activations import drop_unused, readers
+from .graph_names import FreeNames, rename_inputs
 
 if TYPE_CHECKING:
-    from onnx import GraphProto, ModelProto, NodeProto
+    from onnx import GraphProto, ModelProto, NodeProto, TensorProto
 
 FORMS = ("qdq", "nbits")
 INTEGERS = {(8, True): "INT8", (8, False): "UINT8", (4, True): "INT4", (4, False): "UINT4", (2, True): "INT2",
@@ -36,6 +38,16 @@ class Placed(NamedTuple):
     weight: QuantizedWeight
     turned: bool
 
+    def is_same(self, other: Placed) -> bool:
+        """Whether both are the same numbers in the same form."""
+        a, b = self.weight, other.weight
+        parts, others = ({name: p.val() for name, p in w.named_params()} for w in (a, b))
+        return (
+            (self.turned, a.shape, a.axis, a.bits) == (other.turned, b.shape, b.axis, b.bits)
+            and parts.keys() == others.keys()
+            and all(np.array_equal(np.asarray(x), np.asarray(others[name])) for name, x in parts.items())
+        )
+
 
 def packed(model: ModelProto, weights: Mapping[str, Placed], form: str = "qdq") -> ModelProto:
     """A copy of the model whose initializers are these packed weights, by their names. form: "qdq", or "nbits" for
@@ -46,9 +58,10 @@ def packed(model: ModelProto, weights: Mapping[str, Placed], form: str = "qdq") 
 
     found = onnx.ModelProto()
     found.CopyFrom(model)
+    graph = _Graph(found.graph)
     by_nbits = {
         name for name, placed in weights.items()
-        if (form == "nbits" or placed.weight.bits == 2) and _products(found.graph, name, placed)
+        if (form == "nbits" or placed.weight.bits == 2) and _is_factor(graph, name, placed)
     }  # fmt: skip
     needed = max((_opset(name, p.weight) for name, p in weights.items() if name not in by_nbits), default=0)
     opset = max((o.version for o in found.opset_import if o.domain in ("", "ai.onnx")), default=1)
@@ -57,18 +70,49 @@ def packed(model: ModelProto, weights: Mapping[str, Placed], form: str = "qdq") 
             found = version_converter.convert_version(found, needed)
         except Exception as error:  # the converter raises RuntimeError and others of its own
             raise UnsupportedError(f"opset {opset} cannot be converted to {needed}: {error}") from None
+        graph = _Graph(found.graph)
     found.ir_version = max(found.ir_version, {19: 9, 21: 10, 25: 13}.get(needed, 4))
     if by_nbits and not any(o.domain == "com.microsoft" for o in found.opset_import):
         found.opset_import.add(domain="com.microsoft", version=1)
     for name, placed in weights.items():
         if name in by_nbits:
-            _as_nbits(found.graph, name, placed)
+            _as_nbits(graph, name, placed)
         else:
-            _as_qdq(found.graph, name, placed)
-    left = {t.name for t in found.graph.initializer} - {n for node in found.graph.node for n in node.input}
-    for t in [t for t in found.graph.initializer if t.name in left]:
-        found.graph.initializer.remove(t)
+            _as_qdq(graph, name, placed)
+    graph.finish()
     return found
+
+
+class _Graph:
+    """The graph of a model while weights are packed in it. nodes: new ones, before all others; renamed: what is read
+    under another name."""
+
+    def __init__(self, proto: GraphProto) -> None:
+        self.proto = proto
+        self.readers = readers(proto)
+        self.constants: dict[str, TensorProto] = {t.name: t for t in proto.initializer}
+        self.names = FreeNames(proto)
+        self.nodes: list[NodeProto] = []
+        self.renamed: dict[str, str] = {}
+
+    def add(self, name: str, kind: str, x: Any) -> str:
+        """Store an initializer called like this, or so that the name is free; returns the name."""
+        from onnx import TensorProto, helper, numpy_helper
+
+        name = self.names.free(name)
+        if kind in ("INT8", "UINT8", "FLOAT"):
+            made = numpy_helper.from_array(np.ascontiguousarray(x), name)
+        else:
+            made = helper.make_tensor(name, TensorProto.DataType.Value(kind), x.shape, x.reshape(-1).tolist())
+        self.proto.initializer.append(made)
+        return name
+
+    def finish(self) -> None:
+        rename_inputs(self.proto.node, self.renamed)
+        nodes = [*self.nodes, *self.proto.node]
+        del self.proto.node[:]
+        self.proto.node.extend(nodes)
+        drop_unused(self.proto)
 
 
 def _opset(name: str, w: QuantizedWeight) -> int:
@@ -76,17 +120,17 @@ def _opset(name: str, w: QuantizedWeight) -> int:
     blocks = -(-w.count // w.block_size)
     why = ""
     if w.tensor_scale is not None:
-        why = "scales of two levels"
+        why = "ONNX has no scales of two levels"
     elif w.input_scale is not None:
-        why = "scales of inputs (awq)"
+        why = "ONNX has no scales of inputs (awq)"
     elif w.levels is not None:
-        why = f"levels of {w.scheme.codebook}"
+        why = f"ONNX has no levels of {w.scheme.codebook}"
     elif w.scheme.value is not None and w.scheme.value.name not in FLOATS:
-        why = f"weights of {w.scheme.value} that onnxruntime reads"
+        why = f"onnxruntime reads no weights of {w.scheme.value}"
     elif blocks > 1 and len(w.shape) != 2:
-        why = f"blocks of {w.block_size} weights over several axes"
+        why = f"ONNX has no blocks of {w.block_size} weights over several axes"
     if why:
-        raise UnsupportedError(f"{name}: ONNX has no {why}; leave out --onnx, or give another --scheme")
+        raise UnsupportedError(f"{name}: {why}; leave out --onnx, or give another --scheme")
     return max(OPSETS[w.bits], BLOCKS_SINCE if blocks > 1 else 0, FLOATS_SINCE if w.scheme.value is not None else 0)
 
 
@@ -111,19 +155,9 @@ def _grid(name: str, w: QuantizedWeight) -> tuple[Any, Any]:
     return scales, zero.astype(np.uint8)
 
 
-def _tensor(graph: GraphProto, name: str, kind: str, x: Any) -> None:
-    from onnx import TensorProto, helper, numpy_helper
-
-    if kind in ("INT8", "UINT8", "FLOAT"):
-        graph.initializer.append(numpy_helper.from_array(np.ascontiguousarray(x), name))
-        return
-    flat = x.reshape(-1).tolist()
-    graph.initializer.append(helper.make_tensor(name, TensorProto.DataType.Value(kind), x.shape, flat))
-
-
-def _as_qdq(graph: GraphProto, name: str, placed: Placed) -> None:
-    """Put DequantizeLinear before what reads a weight."""
-    from onnx import helper
+def _as_qdq(graph: _Graph, name: str, placed: Placed) -> None:
+    """Put DequantizeLinear before what reads a weight, in branches and bodies, too."""
+    from onnx import TensorProto, helper
 
     w, turned = placed
     scales, zero = _grid(name, w)
@@ -146,29 +180,33 @@ def _as_qdq(graph: GraphProto, name: str, placed: Placed) -> None:
     def placed_as(part: Any) -> Any:
         return part[:, 0] if scales.shape[1] == 1 else part if axis == 0 else part.T
 
-    parts = [name + "_quantized", name + "_scale"]
-    _tensor(graph, parts[0], kind, x)
-    _tensor(graph, parts[1], "FLOAT", placed_as(scales))
+    parts = [graph.add(name + "_quantized", kind, x), graph.add(name + "_scale", "FLOAT", placed_as(scales))]
     if zero is not None:
-        parts.append(name + "_zero_point")
-        _tensor(graph, parts[2], kind, placed_as(zero))
-    result = name + "_dequantized"
-    for node in graph.node:
-        node.input[:] = [result if n == name else n for n in node.input]
-    graph.node.insert(0, helper.make_node("DequantizeLinear", parts, [result], name + "_DequantizeLinear", **more))
+        parts.append(graph.add(name + "_zero_point", kind, placed_as(zero)))
+    result = graph.names.free(name + "_dequantized")
+    called = graph.names.free(name + "_DequantizeLinear")
+    graph.nodes.append(helper.make_node("DequantizeLinear", parts, [result], called, **more))
+    dtype = graph.constants[name].data_type
+    if dtype != TensorProto.FLOAT:
+        wide, result = result, graph.names.free(name + "_cast")
+        graph.nodes.append(helper.make_node("Cast", [wide], [result], graph.names.free(name + "_Cast"), to=dtype))
+    graph.renamed[name] = result
 
 
-def _products(graph: GraphProto, name: str, placed: Placed) -> list[NodeProto]:
-    """The nodes that read a weight, if MatMulNBits can stand for each."""
+def _is_factor(graph: _Graph, name: str, placed: Placed) -> bool:
+    """Whether MatMulNBits can stand for each node that reads a weight."""
+    from onnx import TensorProto
+
     w = placed.weight
     blocks = -(-w.count // w.block_size)
     power = w.block_size & (w.block_size - 1) == 0 and w.block_size >= 16
     if len(w.shape) != 2 or w.axis != 1 or not (power or blocks == 1) or w.scheme.value is not None:
-        return []
+        return False
     if w.tensor_scale is not None or w.input_scale is not None or w.levels is not None:
-        return []
-    found = readers(graph).get(name, [])
-    for node in found:
+        return False
+    if graph.constants[name].data_type != TensorProto.FLOAT or name not in graph.readers:
+        return False
+    for node in graph.readers[name]:
         flags = {a.name: a.i for a in node.attribute if a.type == 2}
         factors = [a.f for a in node.attribute if a.name in ("alpha", "beta")]
         plain = node.op_type == "MatMul" or (
@@ -176,14 +214,15 @@ def _products(graph: GraphProto, name: str, placed: Placed) -> list[NodeProto]:
         )
         turned = node.op_type == "Gemm" and bool(flags.get("transB"))
         if not plain or len(node.input) < 2 or node.input[1] != name or turned != placed.turned:
-            return []
-        biases = [t for t in graph.initializer if t.name in node.input[2:3] and list(t.dims) == [w.shape[1]]]
-        if any(node.input[2:3]) and not biases:
-            return []
-    return found
+            return False
+        if any(node.input[2:3]):
+            bias = graph.constants.get(node.input[2])
+            if bias is None or list(bias.dims) != [w.shape[1]]:
+                return False
+    return True
 
 
-def _as_nbits(graph: GraphProto, name: str, placed: Placed) -> None:
+def _as_nbits(graph: _Graph, name: str, placed: Placed) -> None:
     """Replace the products that read a weight by MatMulNBits."""
     from onnx import helper
 
@@ -194,15 +233,13 @@ def _as_nbits(graph: GraphProto, name: str, placed: Placed) -> None:
     levels = np.full((columns, blocks * size), 1 << (w.bits - 1), np.uint8)
     levels[:, : w.count] = _levels(w)
     each = 8 // w.bits
-    parts = [f"{name}_Q{w.bits}", name + "_scale"]
-    _tensor(graph, parts[0], "UINT8", _bytes(levels, w.bits).reshape(columns, blocks, size // each))
-    _tensor(graph, parts[1], "FLOAT", scales.reshape(-1))
+    held = _bytes(levels, w.bits).reshape(columns, blocks, size // each)
+    parts = [graph.add(f"{name}_Q{w.bits}", "UINT8", held), graph.add(name + "_scale", "FLOAT", scales.reshape(-1))]
     if zero is not None:
-        parts.append(name + "_zero_point")
         points = np.zeros((columns, -(-blocks // each) * each), np.uint8)
         points[:, :blocks] = zero
-        _tensor(graph, parts[2], "UINT8", _bytes(points, w.bits))
-    for node in readers(graph)[name]:
+        parts.append(graph.add(name + "_zero_point", "UINT8", _bytes(points, w.bits)))
+    for node in graph.readers[name]:
         inputs = [node.input[0], *parts]
         if any(node.input[2:3]):
             inputs += [""] * (5 - len(inputs)) + [node.input[2]]

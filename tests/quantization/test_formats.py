@@ -57,7 +57,7 @@ def why_not(ending: str, scheme: dict[str, Any]) -> str:
         if scheme["value_dtype"] == "nf4":
             return "ONNX has no levels of nf4"
         if scheme["value_dtype"] == "float4_e2m1fn":
-            return "no weights of float4_e2m1fn that onnxruntime reads"
+            return "onnxruntime reads no weights of float4_e2m1fn"
         narrow = scheme["scale_dtype"] != "float32"
         if scheme["mode"] == "affine" and narrow and zero_points_leave(scheme):
             return "zero points are no integers"

@@ -140,16 +140,20 @@ class Source:
 
         weights: dict[str, Any] = {}
         biases: dict[str, Any] = {}
-        for name, layer in _layers(made).items():
+        packed = {name: layer for name, layer in _layers(made).items() if hasattr(layer.weight, "scheme")}
+        initializers = {t.name for t in self.proto.graph.initializer}
+        users: dict[str | None, list[str]] = {}  # of each initializer
+        for key, each in self.record.items():
+            users.setdefault(_origin(each), []).append(key.removesuffix(".weight"))
+        for name, layer in packed.items():
             value = self.record.get(f"{name}.weight")
-            if not hasattr(layer.weight, "scheme"):
-                continue
             held = None if value is None else _origin(value)
-            if value is None or held is None:
+            if value is None or held is None or held not in initializers:
                 raise UnsupportedError(
                     f"--onnx: the weight of {name} is no initializer of the file; leave it in float with --keep {name}"
                 )
-            weights[held] = packing.Placed(layer.weight, hasattr(value.source, "matrix"))
+            placed = packing.Placed(layer.weight, hasattr(value.source, "matrix"))
+            self._check_shared(held, users[held], packed, placed.is_same(weights.setdefault(held, placed)))
             if "bias" in self.chosen.get(name, {}):
                 biases[_origin(self.record[f"{name}.bias"]) or ""] = np.asarray(layer.bias.val(), np.float32)
         with refusing(self.files[0]):
@@ -159,6 +163,23 @@ class Source:
             proto = packing.packed(activations.with_values(self.proto, biases), weights, self.form or "")
         proto.producer_name = PRODUCER
         return activations.serialized(proto)
+
+    def _check_shared(self, held: str, users: Sequence[str], packed: Collection[str], alike: bool) -> None:
+        """Raise UnsupportedError unless the module has one value for an initializer. users: what has its value; packed:
+        the quantized layers; alike: whether those of them met so far have the same packed weight."""
+        from emberlet.codegen.quantized.activations import PRODUCTS, readers
+
+        layers = [name for name in users if name in packed]
+        floats = len(layers) < len(users)
+        if floats and any(o.name == held for o in self.proto.graph.output):  # it is returned in float
+            kept = any(name in self.layers and name not in packed for name in users)
+            floats = kept or any(n.op_type not in PRODUCTS for n in readers(self.proto.graph)[held])
+        if floats or not alike:
+            how = "read as floats, too" if floats else "quantized in other ways in each"
+            keep = " ".join(f"--keep {name}" for name in layers)
+            raise UnsupportedError(
+                f"--onnx: {held}, the weight of {' and '.join(layers)}, is {how}; leave it in float with {keep}"
+            )
 
 
 def _layers(model: Any) -> dict[str, Any]:

@@ -1,0 +1,61 @@
+"""Names in the graph of an ONNX model. Needs the package onnx."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from onnx import GraphProto, NodeProto
+
+
+class FreeNames:
+    """Names that a graph, its branches and its bodies do not use yet."""
+
+    def __init__(self, graph: GraphProto) -> None:
+        self.taken = set(_names(graph))
+
+    def free(self, name: str) -> str:
+        """The name, or with the first number that makes it free; taken from now on."""
+        found, count = name, 1
+        while found in self.taken:
+            count += 1
+            found = f"{name}_{count}"
+        self.taken.add(found)
+        return found
+
+
+def _graphs(node: NodeProto) -> Iterator[GraphProto]:
+    """The branches and bodies of a node."""
+    for a in node.attribute:
+        if a.HasField("g"):
+            yield a.g
+        yield from a.graphs
+
+
+def _names(graph: GraphProto) -> Iterator[str]:
+    for values in (graph.input, graph.output, graph.initializer, graph.value_info):
+        yield from (v.name for v in values)
+    for node in graph.node:
+        yield node.name
+        yield from node.input
+        yield from node.output
+        for inner in _graphs(node):
+            yield from _names(inner)
+
+
+def rename_inputs(nodes: Iterable[NodeProto], names: Mapping[str, str]) -> None:
+    """Let nodes read values under other names, in their branches and bodies, too, where these have no value of such a
+    name themselves."""
+    if not names:
+        return
+    for node in nodes:
+        if any(n in names for n in node.input):
+            node.input[:] = [names.get(n, n) for n in node.input]
+        for inner in _graphs(node):
+            own = {v.name for values in (inner.input, inner.initializer) for v in values}
+            own.update(o for n in inner.node for o in n.output)
+            outer = {old: new for old, new in names.items() if old not in own}
+            rename_inputs(inner.node, outer)
+            for o in inner.output:
+                o.name = outer.get(o.name, o.name)

@@ -1,0 +1,149 @@
+"""`emberlet quantize --onnx`: the file computes what the module computes, also in graphs that are hard to change, or is
+refused with a reason."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import emberlet
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from emberlet.codegen.quantized.writing import Scheme
+from emberlet.errors import UnsupportedError
+from emberlet.host.cli.quantize.models import Source
+from onnx import TensorProto, helper, numpy_helper
+
+RNG = np.random.default_rng(7)
+X = RNG.normal(size=(3, 24)).astype(np.float32)
+FORMS = ["qdq", "nbits"]
+
+
+def drawn(*shape: int) -> Any:
+    return RNG.normal(size=shape).astype(np.float32)
+
+
+def value(name: str, shape: Sequence[int], kind: int = TensorProto.FLOAT) -> Any:
+    return helper.make_tensor_value_info(name, kind, shape)
+
+
+def source(nodes: Any, inputs: Any, outputs: Any, held: Mapping[str, Any], form: str, folder: Path) -> Source:
+    initializers = [numpy_helper.from_array(x, name) for name, x in held.items()]
+    graph = helper.make_graph(nodes, "g", inputs, outputs, initializers)
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    onnx.checker.check_model(made)
+    onnx.save(made, folder / "m.onnx")
+    return Source(str(folder / "m.onnx"), None, False, form)
+
+
+def check(given: Source, feeds: Mapping[str, Any], scheme: Scheme | None = None, rtol: float = 1e-5) -> Any:
+    """The file's results are the module's; returns the file's model."""
+    made, _, files = given.final(scheme or Scheme(8))
+    [data] = files.values()
+    proto = onnx.load_from_string(data)
+    onnx.checker.check_model(proto, full_check=True)
+    options = onnxruntime.SessionOptions()  # optimized, it rounds x to 8 bits
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    theirs = onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"]).run(None, dict(feeds))
+    ours = made(*[emberlet.asarray(feeds[i.name]) for i in given.inputs])
+    for a, b in zip(theirs, ours if isinstance(ours, tuple) else (ours,), strict=True):
+        np.testing.assert_allclose(np.asarray(b), a, rtol=rtol, atol=rtol * np.abs(a).max())
+    return proto
+
+
+def branches(weight: str, other: str) -> Any:
+    """An If that multiplies y by one of two weights, and adds another constant."""
+
+    def branch(name: str) -> Any:
+        nodes = [helper.make_node("MatMul", ["y", name], [name + "_t"]),
+                 helper.make_node("Add", [name + "_t", "shift"], [name + "_out"])]  # fmt: skip
+        return helper.make_graph(nodes, name + "_branch", [], [value(name + "_out", [3, 24])])
+
+    return helper.make_node("If", ["c"], ["z"], then_branch=branch(weight), else_branch=branch(other))
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("turn", [True, False])
+@pytest.mark.parametrize("inner", ["fc.weight", "inner"])
+def test_branches_read_their_weights(inner: str, turn: bool, form: str, tmp_path: Path) -> None:
+    held = {"fc.weight": drawn(24, 24), "inner": drawn(24, 24), "other": drawn(24, 24), "shift": drawn(24)}
+    nodes = [helper.make_node("MatMul", ["x", "fc.weight"], ["y"]), branches(inner, "other")]
+    inputs = [value("x", [3, 24]), value("c", [], TensorProto.BOOL)]
+    check(source(nodes, inputs, [value("z", [3, 24])], held, form, tmp_path), {"x": X, "c": np.array(turn)})
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("returned", ["fc.weight", "k"])
+def test_initializers_that_are_outputs_stay(returned: str, form: str, tmp_path: Path) -> None:
+    held = {"fc.weight": drawn(24, 20), "k": drawn(24, 20)}
+    outputs = [value("y", [3, 20]), value(returned, [24, 20])]
+    nodes = [helper.make_node("MatMul", ["x", "fc.weight"], ["y"])]
+    check(source(nodes, [value("x", [3, 24])], outputs, held, form, tmp_path), {"x": X})
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("end", ["scale", "zero_point", "quantized", "dequantized", "Q4", "DequantizeLinear"])
+def test_names_that_the_graph_has_are_not_taken(end: str, form: str, tmp_path: Path) -> None:
+    taken = f"fc.weight_{end}"
+    nodes = [helper.make_node("MatMul", ["x", "fc.weight"], ["h"]), helper.make_node("Mul", ["h", taken], ["y"], taken)]
+    held = {"fc.weight": drawn(24, 20), taken: drawn(20)}
+    made = source(nodes, [value("x", [3, 24])], [value("y", [3, 20])], held, form, tmp_path)
+    found = check(made, {"x": X}, Scheme(4, "affine", 16)).graph
+    names = [t.name for t in found.initializer] + [o for n in found.node for o in n.output]
+    assert len(set(names)) == len(names)
+    assert len({n.name for n in found.node if n.name}) == sum(bool(n.name) for n in found.node)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("bits", [8, 4, 2])
+@pytest.mark.parametrize("dtype", ["float16", "float64"])
+def test_weights_of_other_floats_keep_their_dtype(dtype: str, bits: int, form: str, tmp_path: Path) -> None:
+    kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    nodes = [helper.make_node("MatMul", ["x", "fc.weight"], ["y"])]
+    held = {"fc.weight": drawn(24, 20).astype(dtype)}
+    made = source(nodes, [value("x", [3, 24], kind)], [value("y", [3, 20], kind)], held, form, tmp_path)
+    check(made, {"x": X.astype(dtype)}, Scheme(bits, level=16), 4e-3 if dtype == "float16" else 1e-6)
+
+
+def shared(turned: int, form: str, folder: Path) -> Source:
+    nodes = [helper.make_node("Gemm", ["x", "w", "a"], ["h"], transB=1),
+             helper.make_node("Gemm", ["h", "w", "b"], ["y"], transB=turned)]  # fmt: skip
+    held = {"w": drawn(24, 24), "a": drawn(24), "b": drawn(24)}
+    return source(nodes, [value("x", [3, 24])], [value("y", [3, 24])], held, form, folder)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_layers_that_share_an_initializer_agree_or_are_refused(form: str, tmp_path: Path) -> None:
+    check(shared(1, form, tmp_path), {"x": X})
+    check(shared(1, form, tmp_path), {"x": X}, Scheme(8, keep=["linear1", "linear2"]))
+    with pytest.raises(UnsupportedError, match=r"other ways.*--keep linear1 --keep linear2"):
+        shared(0, form, tmp_path).final(Scheme(8))
+    for turned in (0, 1):
+        with pytest.raises(UnsupportedError, match=r"the weight of linear2, is read as floats, too.*--keep linear2$"):
+            shared(turned, form, tmp_path).final(Scheme(8, keep=["linear1"]))
+
+
+def test_a_weight_that_is_computed_with_elsewhere_is_refused(tmp_path: Path) -> None:
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["h"]), helper.make_node("Mul", ["w", "k"], ["v"]),
+             helper.make_node("MatMul", ["h", "v"], ["y"])]  # fmt: skip
+    made = source(
+        nodes, [value("x", [3, 24]), value("k", [24])], [value("y", [3, 24])], {"w": drawn(24, 24)}, "qdq", tmp_path
+    )
+    with pytest.raises(UnsupportedError, match="w, the weight of linear1, is read as floats, too"):
+        made.final(Scheme(8))
+
+
+def test_a_weight_within_a_branch_is_refused(tmp_path: Path) -> None:
+    def branch(name: str) -> Any:
+        node = helper.make_node("MatMul", ["x", name], [name + "_out"])
+        held = [numpy_helper.from_array(drawn(24, 24), name)]
+        return helper.make_graph([node], name + "_branch", [], [value(name + "_out", [3, 24])], held)
+
+    node = helper.make_node("If", ["c"], ["z"], then_branch=branch("a"), else_branch=branch("b"))
+    inputs = [value("x", [3, 24]), value("c", [], TensorProto.BOOL)]
+    made = source([node], inputs, [value("z", [3, 24])], {}, "qdq", tmp_path)
+    with pytest.raises(UnsupportedError, match="the weight of linear1 is no initializer of the file"):
+        made.final(Scheme(8))
