@@ -123,10 +123,10 @@ class Compiled:
 
         return asarray(x, device=self.backend)
 
-    def find(self, arguments, rooms=None):
+    def find(self, arguments, rooms=None, alone=True):
         """(Planned, values of its open sizes or None) for the shapes of these arguments, made if needed; None if the
         model is cut, or there is no plan for arguments of these types. rooms: Rooms of states that may be appended to
-        in place."""
+        in place; alone: whether a plan for these shapes alone may be made."""
         if unfit(arguments):
             return None
         key = []
@@ -138,7 +138,7 @@ class Compiled:
             sizes = None
             if found is None and self.cut is None:
                 found, sizes = self._find_open(arguments, rooms)
-            if found is None and self.cut is None:
+            if found is None and self.cut is None and alone:
                 try:
                     found = Planned(self.model, arguments, self.backend, self._laid_out, self._tune, self._owner)
                 except ValueNeeded as error:

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 from emberlet import dtypes
 from emberlet import functional as F
+from emberlet.backend import get_backend
+from emberlet.model import Model
 from emberlet.session.room import Growing, Room
 from emberlet.wgpu_backend import resident
 from emberlet.wgpu_backend.resident import MOST_COPIES, GpuRoom, Resident, _Call, open_dims
@@ -78,6 +80,40 @@ def test_a_room_of_too_many_rows_is_not_made() -> None:
     for rows, wanted in [(MOST_COPIES, True), (MOST_COPIES + 1, False)]:
         assert GpuRoom.holds((rows, 3), 1, dtypes.float32, "f32", 8, device) == wanted
     assert GpuRoom.holds((3, MOST_COPIES + 1), 0, dtypes.float32, "f32", 8, device)
+
+
+class Summed(Model):
+    """Its result is a sum over the past: of the tensor, or in a loop, for which the length has to be a number."""
+
+    INPUTS = (("x", "float32", (1, 4)), ("past", "float32", ("past", 4)))
+    OUTPUTS = (("y", "float32", (4,)), ("present", "float32", ("past + 1", 4)))
+    STATE = (("past", "present", "append", 0),)
+
+    def __init__(self, backend: Any, loops: bool) -> None:
+        self.backend = get_backend(backend)
+        self.loops = loops
+
+    def forward(self, x: Any, past: Any) -> Any:
+        now = F.concat((past, x), axis=0)
+        y = F.sum(now, axis=0)
+        if self.loops:
+            y = x[0]
+            for i in range(past.shape[0]):
+                y = y + past[i]
+        return y, now
+
+
+@pytest.mark.parametrize("backend", ["wasm", "native"])
+@pytest.mark.parametrize("loops", [False, True])
+def test_no_plan_is_made_for_each_length_of_a_state(backend: str, loops: bool) -> None:
+    pytest.importorskip("llvmlite" if backend == "native" else "wasmtime")
+    session = Summed(backend, loops).session()
+    for n in range(1, 9):
+        y = session.step(np.full((1, 4), n, np.float32))
+        np.testing.assert_array_equal(np.asarray(y), np.full(4, n * (n + 1) / 2))
+    compiled: Any = session._engine.compiled
+    assert len(compiled._programs) <= 2  # of the first step, and of that which shows that the length is a number
+    assert bool(compiled._open) != loops
 
 
 def room(axis: int, length: int) -> GpuRoom:

@@ -7,11 +7,12 @@ AFTER = 3  # steps of the same shapes before they get a plan: making one takes a
 
 class Resident:
     """One serves a session and its forks. States are bytes in Python's memory between steps, like other results: a step
-    copies them to the plan's memory and back. dims: the axes that plans leave open, as `compile` takes them; after: the
-    step of the same shapes that gets a plan."""
+    copies them to the plan's memory and back. dims: the axes that plans leave open, as `compile` takes them; growing:
+    those that states grow along; after: the step of the same shapes that gets a plan."""
 
-    def __init__(self, model, backend, dims, after):
+    def __init__(self, model, backend, dims, growing, after):
         self.compiled = Compiled(model, (), backend, dims=dims)
+        self._growing = growing
         self._after = after
         self._met = {}
 
@@ -22,7 +23,9 @@ class Resident:
             self._met[kind] = self._met.get(kind, 0) + 1
             if self._met[kind] < self._after:
                 return None
-        found = None if self.compiled.cut is not None else self.compiled.find(arguments)
+        fixed = [name for name in self._growing if name in self.compiled.fixed]
+        # A plan for one length of a growing state would serve one step.
+        found = None if self.compiled.cut is not None else self.compiled.find(arguments, alone=not fixed)
         if found is None:
             return None
         planned, sizes = found
