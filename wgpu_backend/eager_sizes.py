@@ -17,6 +17,8 @@ from .record.node import ELEMENTWISE, LEAVES, Node, structure
 SERVED = ELEMENTWISE + ("reshape", "permute", "expand", "full", "reduce", "matmul")
 MOST = 3  # attempts at plans for one structure
 LARGE, LARGE_PRODUCT = 1 << 20, 1 << 28  # elements, and multiplications of a product, for which a plan of its own pays
+SMALL_PRODUCT = 1 << 20  # multiplications that are quick by any kernel
+GROWTH = 64  # how many times the multiplications that a plan's kernels were chosen for it serves
 OFTEN = 16  # computations of one shape before it gets a plan of its own
 STRUCTURES = 256  # structures of which a backend keeps plans
 _FACTORS = 64  # largest factor by which a length follows from another
@@ -52,8 +54,9 @@ class EagerSizes:
             del often[next(iter(often))]
         if 0 in numbers or often[shapes] > OFTEN:
             return None
+        work = _work(order)
         for open_plan in plans:
-            served = open_plan.serve(numbers)
+            served = open_plan.serve(numbers) if work <= open_plan.most_work else None
             if served:
                 return served
         if last == numbers or not left:
@@ -73,6 +76,11 @@ def _is_large(node):
     return node.count > LARGE or (node.op == "matmul" and node.count * node.srcs[0].shape[-1] > LARGE_PRODUCT)
 
 
+def _work(order):
+    """The multiplications of a graph's matrix products."""
+    return sum([node.count * node.srcs[0].shape[-1] for node in order if node.op == "matmul"])
+
+
 def _structure(order, roots):
     """What two graphs that a plan may serve have in common; None for others."""
     places = {}
@@ -90,10 +98,12 @@ def _structure(order, roots):
 
 
 class _OpenPlan:
-    """A plan for graphs like `order`, of which one had the lengths `before`."""
+    """A plan for graphs like `order`, of which one had the lengths `before`. most_work: the most multiplications for
+    which its kernels are good ones."""
 
     def __init__(self, order, roots, before, options):
         numbers = [d for node in order for d in node.shape]
+        self.most_work = max(SMALL_PRODUCT, GROWTH * _work(order))
         scope = Scope()
         sizes, self._firsts = _open_sizes(scope, before, numbers)
         copies = {}

@@ -166,6 +166,18 @@ def test_shapes_that_broadcast_the_same_axes_share_a_plan(name: str, served: lis
     assert served == [False, True, True, True]
 
 
+def test_large_products_have_other_kernels_than_small_ones(compiled: list[str], served: list[bool]) -> None:
+    backend = WgpuBackend()
+    pipelines = []
+    for n in (3, 5, 40, 128, 140, 7):
+        a = drawn(n, n)
+        x = asarray(a, device=backend)
+        np.testing.assert_allclose(np.asarray(x @ F.permute_dims(x, (1, 0))), a @ a.T, rtol=1e-4, atol=1e-4)
+        pipelines.append(len(compiled))
+    assert served == [False, True, True, True, True, True]
+    assert pipelines == [1, 2, 2, 3, 3, 3]
+
+
 def test_results_and_what_they_were_made_of_may_be_read_in_any_order() -> None:
     backend = WgpuBackend()
     for n in (3, 5, 8, 13):
