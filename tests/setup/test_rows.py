@@ -34,9 +34,26 @@ def test_rows_are_skipped_all_together_or_not_at_all() -> None:
         tried(["skipped", "a"])
     with pytest.raises(ValueError, match="no rows"):
         tried([])
+    with pytest.raises(ValueError, match="there are 2"):
+        every("row", [1, 2], share=3)
 
 
 def test_a_run_has_a_share_of_the_rows() -> None:
     ran: list[int] = []
     every("row", range(10), share=3)(lambda row: ran.append(row))()
     assert ran == list(range(ran[0], 10, 3))
+
+
+def test_the_seed_of_a_run_is_shown_and_repeats_its_share(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def begins(seed: int) -> int:
+        monkeypatch.setenv("EMBERLET_TESTS_SEED", str(seed))
+        ran: list[int] = []
+        every("row", range(10), share=3)(lambda row: ran.append(row))()
+        assert f"EMBERLET_TESTS_SEED={seed} " in capsys.readouterr().out
+        return ran[0]
+
+    firsts = [begins(seed) for seed in range(20)]
+    assert firsts == [begins(seed) for seed in range(20)]
+    assert set(firsts) == {0, 1, 2}

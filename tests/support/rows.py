@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import functools
 import inspect
-import random
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import pytest
+
+from support.draws import draw
 
 SHOWN = 20
 
@@ -22,11 +23,13 @@ def every(
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """As pytest.mark.parametrize, in one test: it runs for all rows, and fails with the list of those that failed or,
     unless all of them do, are skipped. Fixtures are made once for all rows. share: a run has one row of so many,
-    others each time."""
+    others each time (support/draws.py)."""
     held = [name.strip() for name in names.split(",")] if isinstance(names, str) else list(names)
     rows = [row if len(held) > 1 else (row,) for row in values]
     if not rows:
         raise ValueError("a test of every row has no rows")
+    if len(rows) < share:
+        raise ValueError(f"one row of {share} is none in some runs: there are {len(rows)}")
 
     def decorated(test: Callable[..., None]) -> Callable[..., None]:
         signature = inspect.signature(test)
@@ -36,7 +39,8 @@ def every(
         def run(**fixtures: Any) -> None:
             failures: list[tuple[str, BaseException]] = []
             skipped: list[tuple[str, BaseException]] = []
-            tried = rows[random.randrange(share) :: share]
+            first = draw(test.__module__, test.__qualname__).randrange(share) if share > 1 else 0
+            tried = rows[first::share]
             for row in tried:
                 try:
                     test(**fixtures, **dict(zip(held, row, strict=True)))

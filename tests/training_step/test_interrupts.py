@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from typing import Any
 
 import numpy as np
@@ -10,6 +9,7 @@ import pytest
 from emberlet import nn, optim
 from emberlet.errors import IndexingError
 from emberlet.host.numpy_backend.compile.threads import schedule, workers
+from support.draws import draw
 from support.every_backend import NATIVE
 from support.interrupted import interrupted
 
@@ -52,7 +52,7 @@ def test_an_interrupt_at_any_line_of_a_step(backend: str) -> None:
     model, optimizer, step = training(backend)
     for done in range(3):  # with the plan, and its buffers in both directions
         step(0.01, *batch(8, done))
-    done, at, inside = 3, random.randint(1, every), 0
+    done, at, inside = 3, draw(backend).randint(1, every), 0
     while done < steps:
         inside += interrupted(lambda done=done: step(0.01, *batch(8, done)), at)
         found = everything(model, optimizer)
