@@ -12,6 +12,7 @@ import onnx
 import onnxruntime
 import pytest
 from emberlet.host.cli import main as command
+from models.index import cases
 from onnx import helper, numpy_helper
 from serve import Server, start_server
 
@@ -300,7 +301,7 @@ WRONG = {
     'load("digits.onnx", { dims: { batch: 3 }, compiler: "/nowhere/" })': "the compiler could not start",
     'load("broken.onnx")': "broken.onnx",
     'load("digits.onnx", { dims: { lenght: 3 } })': "no input has a dimension 'lenght'; there are batch",
-    'load("digits.onnx", { dims: { batch: 0 } })': "dims takes a number, or [lowest, highest]",
+    'load("digits.onnx", { dims: { batch: -1 } })': "dims takes a number, or [lowest, highest]",
     'load("digits.onnx", { freeze: { picture: 1 } })': "picture",
     'ort.InferenceSession.create("broken.onnx")': "broken.onnx is not an ONNX model, or it is damaged",
     'ort.InferenceSession.create("digits.wasm")': "digits.wasm is a WebAssembly module",
@@ -443,6 +444,36 @@ def test_a_session_takes_sizes_without_a_name_and_integers_that_the_model_branch
     )
     assert found["told"] == [[[2, 3], [2, 4, 6, 8, 10, 12]], [[2, 3], [1, 4, 9, 16, 25, 36]]]
     assert found["said"].endswith("depends on input 1, rate: make it a constant, --freeze rate=VALUE")
+
+
+@pytest.mark.parametrize("device", ["webgpu", "wasm"])
+def test_a_decoder_begins_with_an_empty_cache(page: Page, folder: Path, device: str) -> None:
+    llama = next(case.model for case in cases(contrib=False) if case.name == "llama")
+    (folder / "llama.onnx").write_bytes(llama.read_bytes())
+    found = page.evaluate(
+        """async (device) => {
+          const { InferenceSession, Tensor } = await import("emberlet-web/onnxruntime");
+          const session = await InferenceSession.create("llama.onnx", { executionProviders: [device] });
+          const cache = session.inputNames.slice(1);
+          let past = Object.fromEntries(cache.map((name) => [name, new Tensor("float32", [], [1, 4, 0, 4])]));
+          const told = [];
+          for (const token of [7, 30]) {
+            const found = await session.run({ tokens: new Tensor("int64", [token], [1, 1]), ...past });
+            told.push(session.outputNames.map((name) => [found[name].dims, [...found[name].data]]));
+            past = Object.fromEntries(cache.map((name) => [name, found[`${name}_out`]]));
+          }
+          return told;
+        }""",
+        device,
+        timeout=2 * SECONDS,
+    )
+    past = {name: np.zeros((1, 4, 0, 4), np.float32) for name in ("key0", "value0", "key1", "value1")}
+    for token, results in zip((7, 30), found, strict=True):
+        due = wanted(llama, {"tokens": np.array([[token]]), **past})
+        for (dims, values), expected in zip(results, due, strict=True):
+            assert tuple(dims) == expected.shape
+            np.testing.assert_allclose(np.reshape(values, dims), expected, atol=1e-4, rtol=1e-4)
+        past = dict(zip(past, due[1:], strict=True))
 
 
 def test_a_session_answers_as_onnxruntime_s_does(page: Page, folder: Path) -> None:
