@@ -44,8 +44,8 @@ def _again(model, backend, tune, dims):
 class Compiled:
     """A compiled model: call it like the model. cut: None, or the ValueNeeded that prevents a single plan; fixed: {name
     of an axis: why plans cannot leave its length open}; unopened: None, or the error of the latest attempt at a plan
-    with open sizes, which any set of shapes but this one may have caused; warns: whether a call without a plan is
-    warned of, which happens once."""
+    with open sizes, which any set of shapes but this one may have caused; warns: whether a warning tells of calls
+    without a plan: once where the model is cut, and once where only those of such arguments have none."""
 
     warns = True
 
@@ -70,6 +70,7 @@ class Compiled:
             model = model.fork(self.backend)
         self.model = model
         self.cut = None
+        self._unfit = None  # the refusal of the first arguments for which there are no plans
         self.fixed = {}
         self.unopened = None
         self._dims = dims
@@ -252,13 +253,17 @@ class Compiled:
         return planned.finish(await planned.program.run_async(planned.words(arguments, sizes), sizes=sizes), sizes)
 
     def _without_plan(self, arguments):
-        result = self.model(*[self._moved(x) for x in arguments])  # or its error: then later calls still have plans
-        self.cut = self.refusal(arguments)
-        if self.warns:
+        result = self.model(*[self._moved(x) for x in arguments])  # or its error, of which no warning tells
+        why = self.refusal(arguments)
+        if self.warns and (why is self.cut or self._unfit is None):
             from emberlet.errors.warning import warn_uncompiled
 
-            self.warns = False
-            warn_uncompiled(self.model, " on " + self.backend.name, self.cut)
+            if why is self.cut:
+                self.warns = False
+            else:
+                self._unfit = why
+            given = "" if why is self.cut else " for these arguments"
+            warn_uncompiled(self.model, "{} on {}".format(given, self.backend.name), why)
         return result
 
     def refusal(self, arguments):
@@ -293,7 +298,7 @@ class Compiled:
         if refusal is not None:
             raise refusal
         if self._last is None:
-            raise BackendError("there is no plan yet: call the compiled model, or give examples")
+            raise self._unfit or BackendError("there is no plan yet: call the compiled model, or give examples")
         return self._last
 
     def plan(self, *examples):

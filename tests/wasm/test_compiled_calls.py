@@ -160,3 +160,23 @@ def test_a_result_that_is_an_input_is_the_callers_without_a_plan_too(backend: st
     assert np.asarray(result).tolist() == [[1.0, 1.0, 1.0]]
     result[...] = 9.0
     assert np.asarray(x).tolist() == [[8.0, 8.0, 8.0]]
+
+
+def with_more(x: Any, more: Any = None) -> Any:
+    return x * 2.0 if more is None else x * 2.0 + more["a"]
+
+
+@pytest.mark.parametrize("backend", ["wasm", "native"])
+def test_a_call_with_a_dict_has_no_plan_and_later_calls_have_one(backend: str) -> None:
+    pytest.importorskip({"wasm": "wasmtime", "native": "llvmlite"}[backend])
+    model = compile(with_more, backend=backend)
+    x = np.ones((2, 3), np.float32)
+    more = {"a": emberlet.asarray(x, device=backend)}
+    with pytest.warns(UserWarning, match="with_more has no plan for these arguments on .*: input 1 is a dict") as said:
+        for _ in range(2):
+            np.testing.assert_array_equal(np.asarray(model(x, more)), 3 * x)
+    assert len(said) == 1 and model.cut is None
+    with pytest.raises(ValueNeeded, match="input 1 is a dict"):
+        model.plan()
+    np.testing.assert_array_equal(np.asarray(model(x[:1])), 2 * x[:1])
+    assert len(model.plan().steps) == 1
