@@ -177,8 +177,10 @@ def unpacked(node: DequantizeLinear, axis: int) -> Weight | None:
         return None
     if scale.dtype is not dtypes.float32 or node.config.dtype not in (None, dtypes.float32):
         return None
-    form = IntegerBlocks.of(value.shape, value.dtype, scale.shape, node.config.axis, node.config.block_size, axis)
-    if form is None or not is_large(value.shape, axis) or (zero is not None and zero.size != scale.size):
+    points_shape = None if zero is None else zero.shape
+    c = node.config
+    form = IntegerBlocks.of(value.shape, value.dtype, scale.shape, points_shape, c.axis, c.block_size, axis)
+    if form is None or not is_large(value.shape, axis):
         return None
 
     def levels() -> Tensor:

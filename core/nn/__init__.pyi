@@ -932,7 +932,7 @@ class QuantizedWeight(Module):
     tensor_scale: Param | None
     zero_point: Param | None
     input_scale: Param | None
-    levels: None
+    levels: Param | None
     def __init__(self, shape: Sequence[int], axis: int = ..., scheme: Any | None = ..., dtype: DType | str | None = ..., backend: Backend | str | None = ..., input_scale: bool = ...) -> None: ...
     @staticmethod
     def of(param: Param, axis: int, scheme: Any, input_scale: bool = ...) -> QuantizedWeight:

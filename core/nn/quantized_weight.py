@@ -55,11 +55,9 @@ class QuantizedWeight(Module):
         self.bits = self.scheme.bits
         self.block_size = self.scheme.block_size(count)
         blocks = (count + self.block_size - 1) // self.block_size
-        packed = (channels, blocks, self.block_size * self.bits // 8)
+        width = self.block_size if self.scheme.value else self.block_size * self.bits // 8
         affine = self.scheme.mode == "affine"
-        if self.scheme.value is not None:
-            packed = (channels, blocks, self.block_size)
-        self.values = constant(packed, 0, self.scheme.value or "uint8", backend, False)
+        self.values = constant((channels, blocks, width), 0, self.scheme.value or "uint8", backend, False)
         self.rows = self.scheme.rows_of(count)
         groups = (channels + self.rows - 1) // self.rows
         self.scale = constant((groups * blocks,), 1, self.scheme.scale, backend, False)
@@ -67,12 +65,12 @@ class QuantizedWeight(Module):
         middle = 1 << (self.bits - 1)
         self.zero_point = constant((channels * blocks,), middle, "float32", backend, False) if affine else None
         self.input_scale = constant(self.shape[:1], 1, "float32", backend, False) if input_scale else None
-        self.levels = None
-        if self.scheme.codebook:
+        self.levels = constant((16,), 0, "float32", backend, False) if self.scheme.codebook else None
+        if self.levels is not None:
             from ..functional.quantized.codebooks import CODEBOOKS
 
-            table = constant((16,), 0, "float32", backend, False)
-            self.levels = table.set(table.val().backend.from_list(list(CODEBOOKS["nf4"]), dtypes.float32, (16,)))
+            table = list(CODEBOOKS[self.scheme.codebook])
+            self.levels.set(self.levels.val().backend.from_list(table, dtypes.float32, (16,)))
 
     @staticmethod
     def of(param, axis, scheme, input_scale=False):
@@ -243,18 +241,22 @@ class QuantizedEmbedding(Embedding):
         at = reshape(x, (-1 if x.size else 0,))
         blocks = w.values.shape[1]
 
-        def rows(part):
+        def rows(part, at):
             return None if part is None else reshape(take(reshape(part, (-1, blocks)), at, axis=0), (-1,))
 
         values = take(w.values.val(), at, axis=0)
-        scales = rows(w.scales()) if w.rows > 1 else scale_of(rows(w.scale.val()), value(w.tensor_scale))
+        groups = at
+        if w.rows > 1:
+            groups = at.astype(dtypes.int32)
+            groups = groups.backend.where(groups < 0, groups + self.num_embeddings, groups) // w.rows
+        scales = scale_of(rows(w.scale.val(), groups), value(w.tensor_scale))
         if w.levels is not None:
             real = real_of_levels(values, w, scales)
         elif w.scheme.value is not None:
             real = real_of(values, reshape(scales, (at.size, blocks)), self.d_model)
         else:
             real = dequantize_nbits(
-                values, scales, rows(value(w.zero_point)), rows=self.d_model, columns=at.size, bits=w.bits,
+                values, scales, rows(value(w.zero_point), at), rows=self.d_model, columns=at.size, bits=w.bits,
                 block_size=w.block_size,
             )  # fmt: skip
         return reshape(real, tuple(x.shape) + (self.d_model,)).astype(w.dtype)

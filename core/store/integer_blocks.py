@@ -28,15 +28,22 @@ class IntegerBlocks(NamedTuple):
 
     @staticmethod
     def of(
-        shape: Sequence[int], dtype: DType, scale: Sequence[int], along: int, block_size: int, axis: int
-    ) -> IntegerBlocks | None:
-        """The form of integers of `shape` with scales of the shape `scale` along an axis, in blocks if there is a
-        block_size; None if channels along `axis` have no scales of their own."""
+        shape: Sequence[int], dtype: DType, scale: Sequence[int], zero: Sequence[int] | None, along: int,
+        block_size: int, axis: int,
+    ) -> IntegerBlocks | None:  # fmt: skip
+        """The form of integers of `shape` with scales of the shape `scale`, and zero points of the shape `zero` if
+        there are any, along an axis, in blocks if there is a block_size; None if channels along `axis` have no scales
+        of their own, and for parts that do not fit."""
         if not dtype.is_integer or dtype.bits not in (2, 4, 8) or len(shape) < 2:
             return None
         channels, count = shape[axis], prod(n for i, n in enumerate(shape) if i != axis)
         each = 8 // dtype.bits
         size, blocks = max(1, -(-count // each)) * each, 1
+        one = not block_size and prod(scale) == 1
+        if not -len(shape) <= along < len(shape):
+            return None
+        if zero is not None and tuple(zero) != tuple(scale) and not (one and prod(zero) == 1):
+            return None
         along %= len(shape)
         if block_size:
             size = min(block_size, size)
@@ -44,7 +51,7 @@ class IntegerBlocks(NamedTuple):
             grid = tuple(blocks if i == along else n for i, n in enumerate(shape))
             if len(shape) != 2 or along == axis or size % each or tuple(scale) != grid:
                 return None
-        elif prod(scale) != 1 and (tuple(scale) != (channels,) or along != axis):
+        elif not one and (tuple(scale) != (channels,) or along != axis):
             return None
         offset = 0 if dtype.name.startswith("u") else 1 << (dtype.bits - 1)
         return IntegerBlocks(axis, channels, count, dtype.bits, size, blocks, offset)

@@ -99,7 +99,7 @@ def _weight(
     if not packed and real is None:
         return
     if isinstance(weight, QuantizedWeight):
-        same = packed and at[name + ".values"].shape == weight.values.shape
+        same = packed and all(at[f"{name}.{key}"].shape == getattr(weight, key).shape for key in KEYS[:2])
         if same and all((f"{name}.{key}" in at) == (getattr(weight, key) is not None) for key in KEYS[2:]):
             wanted = {f"{name}.{key}": getattr(weight, key).dtype for key in KEYS if getattr(weight, key) is not None}
             if all(at[part].dtype is wanted[part] for part in list(wanted)[:2]):

@@ -233,6 +233,9 @@ def test_equalized_and_corrected_activations_are_onnxruntimes(
         (["--scheme", "tensor,32"], "'tensor' and '32' contradict each other"),
         (["--scheme", "float16,e8m0"], "'float16' and 'e8m0' contradict each other"),
         (["--bits", 2, "--scheme", "e2m1"], "values of 2 bits are integers"),
+        (["--scheme", "1234567890123x1234567890123"], "'1234567890123x1234567890123' is none of"),
+        (["--scheme", "0x0"], "'0x0' is none of"),
+        (["--bits", 4, "--scheme", "1x1"], "1x1 weights of 4 bits do not fill whole bytes"),
     ],
 )
 def test_ways_of_choosing_weights_that_do_not_fit_are_refused(

@@ -137,6 +137,30 @@ def test_scales_along_the_rows_and_computed_ones_stay_operators(axis: int, tmp_p
     assert ("QuantizedLinear" in text) is (axis == 1)
 
 
+@pytest.mark.parametrize("axis", [-3, 2, 7])
+@pytest.mark.parametrize("level", ["tensor", "channel"])
+def test_an_axis_that_there_is_not_stays_an_operator(level: str, axis: int, tmp_path: Path) -> None:
+    made = dequantized("INT8", level, False, "MatMul")
+    made.graph.node[0].attribute[0].i = axis
+    onnx.save(made, tmp_path / "m.onnx")
+    codegen.generate(tmp_path / "m.onnx", tmp_path, name="m")
+    assert "QuantizedLinear" not in (tmp_path / "m.py").read_text("utf-8")
+    assert all(s.real is None for s in store.open(tmp_path / "m.onnx").values())
+    if level == "channel":
+        with pytest.raises(EmberletError):
+            codegen.load(tmp_path / "m.onnx", "numpy")(emberlet.zeros((2, ROWS), backend="numpy"))
+
+
+def test_zero_points_of_another_shape_than_the_scales_make_no_layer(tmp_path: Path) -> None:
+    made = dequantized("INT8", 16, True, "MatMul")
+    zero = numpy_helper.to_array(made.graph.initializer[2])
+    made.graph.initializer[2].CopyFrom(array("z", zero.T))
+    onnx.save(made, tmp_path / "m.onnx")
+    codegen.generate(tmp_path / "m.onnx", tmp_path, name="m")
+    assert "QuantizedLinear" not in (tmp_path / "m.py").read_text("utf-8")
+    assert all(s.real is None for s in store.open(tmp_path / "m.onnx").values())
+
+
 @pytest.mark.parametrize("part", [0, 1, 2])
 def test_parts_of_another_size_make_no_layer(part: int, tmp_path: Path) -> None:
     """They stay what the file says, which is refused where it runs."""

@@ -135,11 +135,8 @@ def test_gptq_and_loading_keep_the_dtype_of_scales(bits: int, value: str | None,
         np.testing.assert_array_equal(np.asarray(same.weight.val()), np.asarray(made.weight.val()))
 
 
-def test_an_embedding_with_float_values_converts_only_the_rows_that_it_looks_up() -> None:
-    table = nn.Embedding(2000, 64)
-    table.quantize_weights(4, level=32, scale_dtype="float8_e8m0fnu", value_dtype="float4_e2m1fn")
-    at = emberlet.asarray(np.array([[3, 1999]]))
-    wanted = np.asarray(table.weight.val())[[3, 1999]][None]
+def looked_up(table: Any, at: Any) -> tuple[Any, int]:
+    """The rows, and the elements of the largest tensor that was converted for them."""
     sizes = []
     kept = Tensor.astype
 
@@ -149,11 +146,72 @@ def test_an_embedding_with_float_values_converts_only_the_rows_that_it_looks_up(
 
     Tensor.astype = watched
     try:
-        found = table(at)
+        return table(at), max(sizes)
     finally:
         Tensor.astype = kept
+
+
+def test_an_embedding_with_float_values_converts_only_the_rows_that_it_looks_up() -> None:
+    table = nn.Embedding(2000, 64)
+    table.quantize_weights(4, level=32, scale_dtype="float8_e8m0fnu", value_dtype="float4_e2m1fn")
+    at = emberlet.asarray(np.array([[3, 1999]]))
+    wanted = np.asarray(table.weight.val())[[3, 1999]][None]
+    found, most = looked_up(table, at)
     np.testing.assert_array_equal(np.asarray(found), wanted)
-    assert max(sizes) <= 2 * 64
+    assert most <= 2 * 64
+
+
+def test_an_embedding_of_squares_reads_only_the_scales_of_its_rows() -> None:
+    table = nn.Embedding(2000, 64)
+    table.quantize_weights(8, level=(16, 16))
+    for at in (np.array([[3, 1999]]), np.array([-1, -16, -17, -2000, 0]), np.array([255], np.uint8)):
+        wanted = np.asarray(table.weight.val())[at]
+        found, most = looked_up(table, emberlet.asarray(at))
+        np.testing.assert_array_equal(np.asarray(found), wanted)
+        assert most <= at.size * 64
+    partial = nn.Embedding(20, 16)
+    partial.quantize_weights(8, level=(8, 8))
+    every_row = np.arange(-20, 20)
+    wanted = np.asarray(partial.weight.val())[every_row]
+    np.testing.assert_array_equal(np.asarray(partial(emberlet.asarray(every_row))), wanted)
+
+
+@pytest.mark.parametrize("level", [("tensor", "tensor"), ("channel", "channel"), (None, None), (8.0, 8.0), (8, 8, 8)])
+def test_squares_have_sides_of_whole_numbers(level: Any) -> None:
+    with pytest.raises(UnsupportedError, match="blocks of two axes are squares"):
+        WeightScheme(8, level=level)
+
+
+@pytest.mark.parametrize("shape", [(8, 0), (0, 8), (0, 0)])
+@pytest.mark.parametrize("more", [{"level": (8, 8)}, {"level": "tensor"}, {"level": 8}, {"mode": "affine"},
+                                  {"level": "tensor", "calibration": "absolute-mean"}])  # fmt: skip
+def test_weights_without_elements_have_every_scheme(shape: Any, more: Any) -> None:
+    made = nn.QuantizedWeight(shape, 1, WeightScheme(8, **more))
+    assert made.set(emberlet.zeros(shape)).val().shape == shape
+    assert made.scales().size == made.values.shape[0] * made.values.shape[1]
+
+
+@pytest.mark.parametrize("way", ["record", "safetensors", "bpk"])
+@pytest.mark.parametrize(("one", "other"), [
+    ({"level": 8}, {"level": (8, 8)}),
+    ({"level": 8, "value_dtype": "float8_e4m3fn"}, {"level": (8, 8), "value_dtype": "float8_e4m3fn"}),
+    ({"level": 8, "value_dtype": "float8_e4m3fn"}, {"level": 8, "value_dtype": "float8_e5m2"}),
+    ({"level": 8, "value_dtype": "float8_e5m2"}, {"bits": 4, "level": 8, "value_dtype": "float4_e2m1fn"}),
+    ({"level": 8, "scale_dtype": "float8_e8m0fnu"}, {"level": 8, "scale_dtype": "float8_e4m3fn"}),
+])  # fmt: skip
+def test_packed_weights_of_another_scheme_are_quantized_again(one: Any, other: Any, way: str, tmp_path: Path) -> None:
+    for turn, (first, second) in enumerate(((one, other), (other, one))):
+        given, _ = layer(40, 16, **first)
+        wanted = nn.Linear(40, 16)
+        wanted.weight.set(given.weight.val())
+        wanted.quantize_weights(**second)
+        made, _ = layer(40, 16, **second)
+        if way == "record":
+            made.load_record(given.to_record())
+        else:
+            given.save_into(tmp_path / f"{turn}.{way}")
+            made.load_from(tmp_path / f"{turn}.{way}")
+        np.testing.assert_array_equal(np.asarray(made.weight.val()), np.asarray(wanted.weight.val()))
 
 
 @pytest.mark.parametrize("level", ["tensor", "channel", 16])

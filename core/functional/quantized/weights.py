@@ -46,7 +46,8 @@ class WeightScheme:
             raise UnsupportedError("affine weights support only min-max calibration")
         self.rows = 1  # channels that share scales
         if isinstance(level, (tuple, list)):
-            if len(level) != 2 or level[0] != level[1] or mode != "symmetric" or calibration != "min-max":
+            square = len(level) == 2 and level[0] == level[1] and isinstance(level[0], int)
+            if not square or mode != "symmetric" or calibration != "min-max":
                 raise UnsupportedError(
                     "blocks of two axes are squares (n, n), symmetric and min-max; found {}, {}, {}".format(
                         level, mode, calibration
@@ -159,7 +160,7 @@ def _order(ndim, axis):
 
 def spread(scales, blocks, rows, channels):
     """Scales (channels / rows, rounded up, * blocks,) of square blocks, for each channel: (channels * blocks,)."""
-    if rows == 1:
+    if rows == 1 or not scales.size:
         return scales
     count = scales.size // blocks
     wide = scales.backend.expand(reshape(scales, (count, 1, blocks)), (count, rows, blocks))
@@ -182,7 +183,8 @@ def quantize_rows(x, scheme):
     if count * size != n:
         x = x.backend.pad(x, ((0, 0), (0, count * size - n)), 0.0)
     x = reshape(x, (channels, count, size))
-    axes = (0, 1, 2) if scheme.level == "tensor" else 2
+    one = scheme.level == "tensor" and x.size  # of nothing there is no maximum
+    axes = (0, 1, 2) if one else 2
     middle = 1 << (scheme.bits - 1)
     if scheme.mode == "affine":
         low = x.min(axis=axes, keepdims=True).minimum(0.0)
@@ -196,7 +198,7 @@ def quantize_rows(x, scheme):
         if scheme.rows > 1:
             return _square(x, reach, scheme, n)
     else:
-        reach = x.abs().sum(axis=axes, keepdims=True) / float(channels * n if scheme.level == "tensor" else size)
+        reach = x.abs().sum(axis=axes, keepdims=True) / float(channels * n if one else size)
         if scheme.level != "tensor" and count * size != n:  # the last block is shorter
             short = n - (count - 1) * size
             counts = [float(size) / (size if i < count - 1 else short) for i in range(count)]

@@ -60,8 +60,9 @@ def _of_integers(node: Reading, values: Snapshot, scale: Snapshot, zero: Snapsho
         axis = rank - 1 if rank == 2 else 0
     if values.dtype.is_float and values.dtype.bits == 8:
         return _of_floats(values, scale, along % rank, block)
-    form = IntegerBlocks.of(values.shape, values.dtype, scale.shape, along, block, axis)
-    if form is None or (zero is not None and zero.size != scale.size):
+    points_shape = None if zero is None else zero.shape
+    form = IntegerBlocks.of(values.shape, values.dtype, scale.shape, points_shape, along, block, axis)
+    if form is None:
         return None
 
     def read() -> tuple[Tensor, Tensor, Tensor | None]:

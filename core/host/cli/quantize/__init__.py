@@ -194,10 +194,10 @@ def scheme_words(text: str, bits: int) -> dict[str, Any]:
             key, value = "mode", word
         elif word in ("tensor", "channel"):
             key, value = "level", word
-        elif word.isascii() and word.isdecimal() and 0 < int(word) < 1 << 31:
+        elif _is_count(word):
             key, value = "level", int(word)
-        elif (side := word.partition("x")[0]) == word.partition("x")[2] and side.isascii() and side.isdecimal():
-            key, value = "level", (int(side[:9]), int(side[:9]))
+        elif (side := word.partition("x")[0]) == word.partition("x")[2] and _is_count(side):
+            key, value = "level", (int(side), int(side))
         elif word in SCALES:
             key, value = "scale_dtype", SCALES[word]
         elif word in VALUES:
@@ -212,9 +212,14 @@ def scheme_words(text: str, bits: int) -> dict[str, Any]:
             raise EmberletError(f"--scheme {text}: {said[key]!r} and {word!r} contradict each other; give one of them")
         found[key] = value
     level = found["level"]
-    if isinstance(level, int) and level * bits % 8:
-        raise EmberletError(f"--scheme {text}: {level} weights of {bits} bits do not fill whole bytes")
+    side = level[0] if isinstance(level, tuple) else level
+    if isinstance(side, int) and side * bits % 8:
+        raise EmberletError(f"--scheme {text}: {said['level']} weights of {bits} bits do not fill whole bytes")
     return found
+
+
+def _is_count(word: str) -> bool:
+    return word.isascii() and word.isdecimal() and len(word) < 11 and 0 < int(word) < 1 << 31
 
 
 def weight_words(text: str) -> tuple[str, bool, bool]:
