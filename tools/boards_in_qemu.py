@@ -53,14 +53,14 @@ _FAILED = b"exception caught"
 
 
 class EmulatedBoard:
-    """One of firmware.BOARDS.
+    """One of firmware.EVERY.
 
     Raises:
         Missing: QEMU, or the board's firmware, is not there.
     """
 
     def __init__(self, name: str) -> None:
-        self.board = firmware.BOARDS[name]
+        self.board = firmware.EVERY[name]
         components.get("emulated-boards").found()
 
     @property

@@ -159,6 +159,48 @@ def test_lists_and_arrays_become_bytes_in_assembly(name: str) -> None:
     assert said.splitlines()[3 * len(ports) :] == ["2 2 True", "2 2 True", *["2"] * 5, *["1"] * 3]
 
 
+WHICH = """
+import net
+from array import array
+
+print(hasattr(net, "_direct") and net._direct is not None)
+start = bytes(range(170, 188))
+for which, n in {counts}:
+    for numbers in ([1.0] * n, array("f", [1] * n), (1,) * n, array("O", [1.0] * n), iter([1] * n)):
+        net.A[:] = start
+        try:
+            net.put(numbers, which)
+        except IndexError:
+            assert net.A == start
+            print("refused")
+        else:
+            print(*net.A)
+"""
+
+
+@pytest.mark.needs("emulated-boards")
+@pytest.mark.parametrize("name", firmware.EVERY)
+@pytest.mark.parametrize("widths", [(1, 1), (2, 1), (1, 2), (2, 2)], ids=str)
+def test_numbers_go_to_one_of_the_inputs_or_nowhere(name: str, widths: tuple[int, int]) -> None:
+    """Inputs may be counted from the last. Where floats lie in objects' own words, a driver takes none of them."""
+    board = EmulatedBoard(name)
+    ports = [Port("x", (4,), 6, 0.5, 3, width=widths[0]), Port("y", (2,), 14, 0.5, 3, width=widths[1])]
+    made = replace(program(*ports), arena=18)
+    source, code = kernels_source(made, "viper", board.arch), machine_code(made, board.arch)
+    files = {"net_kernels.mpy": compile_mpy(source, "net_kernels", board.arch, code=code)}
+    for key, text in (("net_weights", "W = T = b''\n"), ("net", model_source(made))):
+        files[f"{key}.mpy"] = compile_mpy(text, key, board.arch)
+    counts = {-3: 2, -2: 4, -1: 2, 0: 4, 1: 2, 2: 2, 3: 4}
+    said = board.run(WHICH.format(counts=list(counts.items())), files).split("\n")
+    assert said[0] == str(widths != (2, 2) and name != firmware.FLOATS_IN_WORDS.name)
+    for k, which in enumerate(counts):
+        due = np.arange(170, 188)
+        if -3 < which < 2:
+            port = ports[which]
+            due[port.place : port.place + port.size] = [5, 0][: port.width] * port.shape[0]
+        assert set(said[1 + 5 * k : 6 + 5 * k]) == {" ".join(map(str, due)) if -3 < which < 2 else "refused"}, which
+
+
 COUNTED = """
 import digits, gc
 x = [i / 64 for i in range(64)]

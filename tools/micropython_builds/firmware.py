@@ -9,6 +9,8 @@
 | `m0`   | Cortex-M0  | BBC micro:bit, with more RAM |
 | `rv32` | RV32IMAC   | QEMU's own, "virt"           |
 
+A fifth, `m4c`, is `m4` with floats in objects' own words (MicroPython's REPR_C, as on Arduino's Portenta H7).
+
 Beside the firmware a board gets a `payload`, a block of bytes in memory that no program of its own uses.
 """
 
@@ -18,7 +20,7 @@ import hashlib
 import os
 import shutil
 import subprocess
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..paths import CACHE
@@ -136,10 +138,14 @@ BOARDS = {
     )
 }
 
+FLOATS_IN_WORDS = replace(BOARDS["m4"], name="m4c", make=BOARDS["m4"].make + "CFLAGS += -DMICROPY_OBJ_REPR=2\n")
+EVERY = BOARDS | {FLOATS_IN_WORDS.name: FLOATS_IN_WORDS}
+"""Those that benchmarks and most tests take, and the one for what depends on how objects are stored."""
+
 
 def missing() -> list[Board]:
     """The boards whose firmware is not in the cache."""
-    return [board for board in BOARDS.values() if not board.elf.exists()]
+    return [board for board in EVERY.values() if not board.elf.exists()]
 
 
 def build(board: Board) -> None:

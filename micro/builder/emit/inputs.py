@@ -92,7 +92,8 @@ def inputs_source(program: Program, dialect: str, driven: Sequence[Sequence[tupl
     else:
         put, put_bytes = _PUT_IN_BYTECODE, _untyped(_PUT_BYTES)
     if driven:
-        put = _PUT_DRIVEN.format(parts=tuple(map(tuple, driven)), one=tuple(grid_table(TRIED)))
+        *parts, trial = map(tuple, driven)
+        put = _PUT_DRIVEN.format(parts=tuple(parts), trial=trial, one=tuple(grid_table(TRIED)))
     return f"{put}\n\n{put_bytes}" if integers(program) else put
 
 
@@ -240,7 +241,6 @@ def direct(A, tables):
 
     one = array("I", {one})
     places = [(addressof(t[2]) >> 2) + 2 if t else 0 for t in tables]
-    places.append((addressof(one) >> 2) + 2)
     parts = {parts}
 
     def put(x, which, way):
@@ -248,7 +248,8 @@ def direct(A, tables):
         return drive(a, 0, places[which], 0.5, start, stop, x)
 
     def tried(x, way, due):
-        return put(x, -1, way) == due
+        start, stop = {trial}[way]
+        return drive(a, 0, (addressof(one) >> 2) + 2, 0.5, start, stop, x) == due
 
     first, second = A[0], A[1]
     right = tried([3.0, 200.0], 1, 0) and A[0] == 3 and A[1] == 200

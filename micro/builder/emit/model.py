@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+from textwrap import indent
 
 from ..program import Port, Program
 from .inputs import grid_table, has_grid, in_grid, integers
@@ -219,7 +220,7 @@ def best(which=0):
 '''
 
 # Sixty-four numbers at a time: a copy of all as floats takes four times an input's memory. An array says what it holds
-# only in its text; one whose first number is a float of four bytes holds such floats.
+# only in its text.
 _PUT_GRID = """\
     kind = type(numbers)
     way = _ways.get(kind)
@@ -227,7 +228,7 @@ _PUT_GRID = """\
         return
     to, size, table = _tables[which]
     if kind is array and len(numbers) == size:
-        if isinstance(numbers[0], float) and len(bytes(numbers[:1])) == 4:
+        if repr(numbers[:0])[7] == "f":
             return _put(numbers, 0, which)
 INTEGERS    if kind in (bytes, bytearray):
         numbers = memoryview(numbers)  # of which an array takes the numbers, not the bits
@@ -263,20 +264,18 @@ _PUT_INTEGERS = """\
 """
 
 _PUT_WORDS = """\
-    if which in {0}:
-        to = inputs[which]
-        scale, zero = input_grids[which]
-        i = 0
-        for v in numbers:
-            q = round(v / scale) + zero
-            q = 0 if q < 0 else 65535 if q > 65535 else q
-            if i < len(to):
-                to[i] = q & 255
-                to[i + 1] = q >> 8
-            i += 2
-        if i != len(to):
-            raise ValueError("input {{}} takes {{}} numbers, found {{}}".format(which, len(to) // 2, i // 2))
-        return
+    to = inputs[which]
+    scale, zero = input_grids[which]
+    i = 0
+    for v in numbers:
+        q = round(v / scale) + zero
+        q = 0 if q < 0 else 65535 if q > 65535 else q
+        if i < len(to):
+            to[i] = q & 255
+            to[i + 1] = q >> 8
+        i += 2
+    if i != len(to):
+        raise ValueError("input {} takes {} numbers, found {}".format(which, len(to) // 2, i // 2))
 """
 
 _GET_WORDS = """\
@@ -290,9 +289,12 @@ _GET_WORDS = """\
 def _int8(program: Program) -> str:
     """`put`, `get` and `best`, which also handle elements of two bytes."""
     ins, outs = (
-        tuple(k for k, port in enumerate(ports) if port.width == 2) for ports in (program.inputs, program.outputs)
+        tuple(k for k in range(-len(ports), len(ports)) if ports[k].width == 2)
+        for ports in (program.inputs, program.outputs)
     )
-    parts = [_PUT_WORDS.format(ins)] if ins else []
+    parts = [_PUT_WORDS] if ins else []
+    if ins and has_grid(program):
+        parts = [f"    if which in {ins}:\n{indent(_PUT_WORDS, '    ')}        return\n"]
     if has_grid(program):
         whole = _PUT_INTEGERS.format(integers(program)) if integers(program) else ""
         parts.append(_PUT_GRID.replace("INTEGERS", whole))

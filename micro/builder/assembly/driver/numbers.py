@@ -187,6 +187,9 @@ def _source(a: Numbers) -> None:
     a.go("found")
     a.label("object")
     a.left(V1, 1)
+    a.number(V4, 3)  # where floats are no objects of their own, this one is no address
+    a.bitwise_and(V4, V1)
+    a.go_if_zero("ne", V4, "refused", far=True)
     a.word(V4, V1)
     a.put(V4, f["float"])
     a.word(V4, V0, 8)
