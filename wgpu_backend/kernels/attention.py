@@ -35,7 +35,7 @@ def serves(q, keys, values, software):
 
 def attention(item, stored, name, options):
     """The Kernel of an "attention" item: sources queries, keys, values, then bias and sink if present; arg (scale,
-    softcap, has bias, has sink, whether a query may see no key)."""
+    softcap, has bias, has sink, whether a query that sees no key gets 0)."""
     return _Attention(item, stored, options).kernel(name)
 
 

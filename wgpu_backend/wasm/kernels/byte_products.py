@@ -114,7 +114,7 @@ class _Bytes(Contraction):
         f.scratch = room + together * self.panel_bytes
         self.runs = runs(self) if self.halves is not None else None
         if self.runs:
-            self.run_table = f.let(op("i32.add", at, i32(f.scratch)))
+            self.run_table = f.let(op("i32.add", at, i32(f.scratch + 4 * self.lanes)))
             f.scratch += self.runs.room
         self._share(panels)
         self._open_grid()
