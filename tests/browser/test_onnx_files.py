@@ -120,13 +120,28 @@ def test_an_onnx_file_is_compiled_once_and_then_kept(page: Page, folder: Path) -
     first = page.evaluate("""async () => {
       const { load } = await import("emberlet-web");
       const stages = new Set();
-      const model = await load("digits.onnx", { onProgress: ({ stage }) => stages.add(stage) });
+      const beyond = [];
+      const { fetch } = globalThis;
+      globalThis.fetch = async (...given) => { // as of a server that says the length
+        const response = await fetch(...given);
+        const { headers } = response;
+        const bytes = await response.arrayBuffer();
+        const length = { "content-length": bytes.byteLength, "content-encoding": "" };
+        return new Response(bytes, { headers: { ...Object.fromEntries(headers), ...length } });
+      };
+      const onProgress = ({ stage, loaded, total }) => {
+        stages.add(stage);
+        if (loaded > total) beyond.push([loaded, total]);
+      };
+      const model = await load("digits.onnx", { onProgress });
+      globalThis.fetch = fetch;
       const { logits } = await model.run({ image: Float32Array.from({ length: 64 }, (_, i) => i / 64) });
       const { chosen, device, reason } = model;
-      return { logits: [...logits], stages: [...stages], chosen, device, reason };
+      return { logits: [...logits], stages: [...stages], chosen, device, reason, beyond };
     }""")
     (expected,) = wanted(DIGITS, {"image": RAMP.reshape(1, 1, 8, 8)})
     np.testing.assert_allclose([first["logits"]], expected, atol=1e-4)
+    assert first["beyond"] == [], "more has arrived than there is"
     assert first["stages"] == ["download", "compile"] and first["chosen"] == {"batch": 1}
     assert (first["device"], first["reason"]) == ("wasm", "this browser's WebGPU runs in software, without a GPU")
     again = page.evaluate("""async () => {

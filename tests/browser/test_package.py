@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -478,6 +479,29 @@ def test_a_plan_is_downloaded_once_by_content(browser: Browser, project: Path, t
     }""")
     assert replaced == [3, 3]
     page.wait("""async () => (await (await caches.open("emberlet-plans")).keys()).length === 3""")
+    page.close()
+    server.shutdown()
+
+
+def test_a_stored_file_is_kept_while_another_address_leads_to_it(
+    browser: Browser, project: Path, tmp_path: Path
+) -> None:
+    for name in ("one.wasm", "other.wasm"):
+        shutil.copyfile(project / "public" / "model.wasm", tmp_path / name)
+    shutil.copyfile(project / "public" / "empty.html", tmp_path / "empty.html")
+    server = start_server(tmp_path, mounts={"/emberlet-web/": project / "node_modules" / "emberlet-web"})
+    page = browser.open(server.url + "empty.html")
+    code = """async (url) => {
+      const { load } = await import("/emberlet-web/emberlet.mjs");
+      await load(url, { device: "wasm" });
+      return (await (await caches.open("emberlet-plans")).keys()).filter(({ url }) => url.includes("/onnx/")).length;
+    }"""
+    assert [page.evaluate(code, "/one.wasm"), page.evaluate(code, "/other.wasm")] == [1, 1]
+    write_plan(DIGITS, tmp_path / "new.wasm", "--weights", "float16")
+    for name, kept in (("one.wasm", 2), ("other.wasm", 1)):
+        shutil.copyfile(tmp_path / "new.wasm", tmp_path / name)
+        os.utime(tmp_path / name, (1, 1))
+        assert page.evaluate(code, f"/{name}") == kept
     page.close()
     server.shutdown()
 

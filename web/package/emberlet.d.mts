@@ -54,8 +54,9 @@ export interface Port {
 export interface LoadOptions {
   /** Whether what is downloaded and compiled is kept in the browser's Cache, by content. Default: true. */
   cache?: boolean;
-  /** Called for every part that arrives; bytes are uncompressed. `total` is known once a plan's header has arrived;
-   * `stage` is "compile" while an ONNX file is compiled. */
+  /** Called for every part that arrives; bytes are uncompressed. `total` is known once a plan's header has arrived, and
+   * for a .wasm file whose length the server says, which it does not where it compresses. For an ONNX file or a module it
+   * stays undefined: the compiler, too, is counted in `loaded`. `stage` is "compile" while one of these is compiled. */
   onProgress?: (progress: { loaded: number; total: number | undefined; stage: "download" | "compile" }) => void;
   /** Aborts the download. */
   signal?: AbortSignal;

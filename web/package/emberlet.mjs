@@ -66,7 +66,7 @@ export function prepare({ wasm, counted } = {}) {
 async function begin(source, options) {
   const { cache = true, onProgress = () => {}, signal, wasm, threads, device } = options;
   const arrived = { interpreter: 0, plan: 0 };
-  let total; // bytes of the file, known once a plan's header, or the server's answer, has arrived
+  let total; // bytes of the file: of a plan by its header, of a WebAssembly module by the server's answer
   let stage = "download";
   const progress = (what) => (bytes) => {
     arrived[what] += bytes;

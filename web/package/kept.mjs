@@ -64,11 +64,9 @@ export class Kept {
     };
   }
 
-  // Record that the address leads to this plan; delete its previous plan unless another address leads to it.
-  async remember(url, key, length) {
-    const before = await this.last(url);
-    await this.#cache.put(address(url), Response.json({ key, length }));
-    if (before?.key && before.key !== key) await this.#forgetUnused(before.key);
+  // Record that the address leads to this plan.
+  remember(url, key, length) {
+    return this.#lead(url, { key, length });
   }
 
   // A file's bytes, and what is compiled from it: a Response, or undefined.
@@ -88,25 +86,37 @@ export class Kept {
     }
   }
 
-  // Record that the address leads to this file, and delete its previous one. tag: what the server says of it, to ask later
-  // whether it changed.
-  async rememberFile(url, model, tag) {
-    const before = await this.last(url);
-    await this.#cache.put(address(url), Response.json({ model, tag })).catch(() => {});
-    if (before?.model && before.model !== model) await this.forget(`onnx/${before.model}`);
+  // Record that the address leads to this file. tag: what the server says of it, to ask later whether it changed.
+  rememberFile(url, model, tag) {
+    return this.#lead(url, { model, tag });
   }
 
   async forget(path) {
     await this.#cache.delete(`${KEYS}${path}`);
   }
 
-  async #forgetUnused(key) {
+  // Record what the address leads to; delete what it led to before unless another address leads to it. With a full disk
+  // nothing changes.
+  async #lead(url, found) {
+    const before = await this.last(url);
+    try {
+      await this.#cache.put(address(url), Response.json(found));
+    } catch {
+      return;
+    }
+    for (const [kind, folder] of [["key", "plan"], ["model", "onnx"]]) {
+      const old = before?.[kind];
+      if (old && old !== found[kind] && !(await this.#isUsed(kind, old))) await this.forget(`${folder}/${old}`);
+    }
+  }
+
+  async #isUsed(kind, value) {
     for (const request of await this.#cache.keys()) {
       if (!request.url.startsWith(`${KEYS}address/`)) continue;
-      const other = await (await this.#cache.match(request)).json();
-      if (other.key === key) return;
+      const other = await (await this.#cache.match(request))?.json().catch(() => null);
+      if (other?.[kind] === value) return true;
     }
-    await this.forget(`plan/${key}`);
+    return false;
   }
 }
 

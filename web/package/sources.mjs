@@ -7,9 +7,10 @@ import { kindOf, refusal, wrongSource } from "./kinds.mjs";
 
 // { name, header, arriving, keeping, key } of a plan whose header has arrived; { name, compiled } of a WebAssembly module,
 // { name, onnx } of an ONNX file and { name, module } of a Python module, their bytes; { name, weights } of any file if
-// `weights` is true. url: the address, if it is one. stored: where the Cache has the file, if it comes from there. counted(bytes) is told of each part of the file, and expected(bytes) of
-// its whole length where the server says it. keeping: also gets the rest as it arrives, or null. key: that of a plan
-// from the Cache, which is deleted if it is damaged.
+// `weights` is true. url: the address, if it is one. stored: where the Cache has the file, if it comes from there.
+// counted(bytes) is told of each part of the file, and expected(bytes) of the whole length of a WebAssembly module where
+// the server says it. keeping: also gets the rest as it arrives, or null. key: that of a plan from the Cache, which is
+// deleted if it is damaged.
 // source: an address (string, URL, Request), an ArrayBuffer, a view of one, a Blob, a Response or a ReadableStream.
 export async function open(source, { cache = true, signal, fetcher = globalThis.fetch, counted = () => {}, expected = () => {}, weights = false } = {}) {
   const wrong = wrongSource(source);
@@ -30,7 +31,7 @@ export async function open(source, { cache = true, signal, fetcher = globalThis.
     const range = { ...options, headers: { Range: `bytes=0-${last.length - 1}` } };
     try {
       const response = await download(source, { options: range, fetcher });
-      const found = await begun(name, response.body, counted);
+      const found = await begun(name, response.body, response.status === 206 ? undefined : counted);
       const cached = found.header && (await again(kept, url, found));
       if (cached) return cached;
       if (response.status !== 206) return keep(kept, url, found);
@@ -41,9 +42,8 @@ export async function open(source, { cache = true, signal, fetcher = globalThis.
     }
   }
   const response = await download(source, { options, fetcher });
-  const length = Number(response.headers.get("content-length"));
-  if (length && !response.headers.get("content-encoding")) expected(length);
-  const found = { url, ...(await begun(name, response.body, counted, weights)) };
+  const length = response.headers.get("content-encoding") ? 0 : Number(response.headers.get("content-length"));
+  const found = { url, ...(await begun(name, response.body, counted, weights, () => length && expected(length))) };
   const kind = ["compiled", "onnx", "module", "weights"].find((one) => found[one]);
   if (kind && kept) {
     const model = await Kept.keyOf(found[kind]);
@@ -81,13 +81,14 @@ async function again(kept, url, found) {
   return { ...(await begun(found.name, cached.body)), key };
 }
 
-async function begun(name, stream, counted, weights = false) {
+async function begun(name, stream, counted, weights = false, compiled = () => {}) {
   const arriving = new Arriving(stream);
   try {
     const start = await header(arriving);
     const kind = weights ? "weights" : kindOf(start);
     const part = { wasm: "compiled", onnx: "onnx", module: "module", weights: "weights" }[kind];
     if (part) {
+      if (kind === "wasm") compiled();
       counted?.(start.length);
       return { name, [part]: await arriving.whole(start, counted) };
     }

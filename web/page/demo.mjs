@@ -2,11 +2,13 @@
 
 import { Client } from "./client.mjs";
 import { note, told as nameOf } from "./devices.mjs";
+import { download } from "./download.mjs";
 import { keepForOffline } from "./offline.mjs";
 
 export const $ = (id) => document.getElementById(id);
 const main = document.querySelector("main");
 const DEVICES = { webgpu: "wgpu", wasm: "wasm" };
+const HALF = 4e6; // bytes after which the bar is half full where nobody knows how many there are
 
 const duration = (ms) => (ms < 10 ? `${ms.toFixed(1)} ms` : ms < 1000 ? `${ms.toFixed(0)} ms` : `${(ms / 1000).toFixed(1)} s`);
 const size = (bytes) => `${(bytes / 1e6).toFixed(1)} MB`;
@@ -28,7 +30,7 @@ export class Demo {
     say("Loading the model …");
     this.client = new Client("demo_worker.mjs", (progress) => this.#progress(progress));
     await this.shown(this.client.call("load", { name: this.name, device: this.device }));
-    main.dataset.state = "ready";
+    if (main.dataset.state === "loading") main.dataset.state = "ready";
     $("startup").textContent = duration(performance.now() - this.began);
   }
 
@@ -49,11 +51,19 @@ export class Demo {
     return answer;
   }
 
-  // A promise whose failure the page tells.
+  // What a JSON file of the demo holds, and when the model can run.
+  async with(file) {
+    const held = download(`demos/${file}`).then((response) => response.json());
+    const [found] = await Promise.all([this.shown(held), this.load()]);
+    return found;
+  }
+
+  // A promise whose failure the page tells, the first one.
   async shown(promise) {
     try {
       return await promise;
     } catch (error) {
+      if (main.dataset.state === "error") throw error;
       main.dataset.state = "error";
       $("error").hidden = false;
       const missing = /404/.test(error.message) ? " This copy of the page was built without the models of its demos." : "";
@@ -64,8 +74,10 @@ export class Demo {
   }
 
   #progress({ loaded, total }) {
-    $("progress").style.setProperty("--done", total ? `${(100 * loaded) / total}%` : "50%");
-    if (total) $("progress").setAttribute("aria-valuenow", Math.round((100 * loaded) / total));
+    if (main.dataset.state === "error") return;
+    const done = (100 * loaded) / (total ?? loaded + HALF);
+    $("progress").style.setProperty("--done", `${done}%`);
+    if (total) $("progress").setAttribute("aria-valuenow", Math.round(done));
     say(`Loading the model: ${size(loaded)}${total ? ` of ${size(total)}` : ""}`);
   }
 }

@@ -8,17 +8,21 @@ const demo = new Demo("photo");
 const canvas = $("view");
 const camera = $("camera");
 let classes = [];
-let asked = 0;
+let asked = 0; // the number of the last picture that was asked for
+let shown = 0; // that of the picture in view
+let asking = false; // for the camera
 
-// Shows a picture, a Blob or a video, and what the model says of it.
-async function see(source, about) {
-  const mine = ++asked;
+// Shows a picture, a Blob or a video, and what the model says of it, unless a later one is in view.
+async function see(source, about, mine = ++asked) {
+  const tell = (text) => mine === asked && say(text);
   let whole;
   try {
     whole = await createImageBitmap(source);
   } catch {
-    return say("This file is not a picture that the browser can read. Choose a JPEG, PNG or WebP file.");
+    return tell("This file is not a picture that the browser can read. Choose a JPEG, PNG or WebP file.");
   }
+  if (mine < shown) return whole.close();
+  shown = mine;
   const side = Math.min(whole.width, whole.height);
   const [left, top] = [(whole.width - side) / 2, (whole.height - side) / 2];
   const context = canvas.getContext("2d");
@@ -29,23 +33,24 @@ async function see(source, about) {
   const bitmap = await createImageBitmap(whole, Math.floor(left), Math.floor(top), side, side, small);
   whole.close();
   await ready;
-  if (mine !== asked) return; // another picture has been chosen meanwhile
-  say("Looking …");
+  if (mine !== shown) return;
+  tell("Looking …");
   const { shares } = await demo.call("see", bitmap, [bitmap]);
-  if (mine !== asked) return;
+  if (mine !== shown) return;
   const best = [...shares.keys()].sort((a, b) => shares[b] - shares[a]).slice(0, SHOWN);
   rank($("ranking"), best.map((i) => ({ text: classes[i], share: shares[i] })));
   const [first] = best;
   $("answer").innerHTML = "<b></b> <span></span>";
   $("answer").firstChild.textContent = classes[first];
   $("answer").lastChild.textContent = shares[first] < 0.3 ? `perhaps: ${percent(shares[first])} sure` : `${percent(shares[first])} sure`;
-  say("Done.");
+  tell("Done.");
 }
 
 async function example({ dataset: { file, about } }) {
+  const mine = ++asked;
   const response = await fetch(`demos/${file}`);
-  if (!response.ok) return say("The example could not be loaded. Choose a photograph of your own.");
-  await see(await response.blob(), about);
+  if (response.ok) return see(await response.blob(), about, mine);
+  if (mine === asked) say("The example could not be loaded. Choose a photograph of your own.");
 }
 
 function endCamera() {
@@ -56,19 +61,33 @@ function endCamera() {
   $("shoot").textContent = "Camera";
 }
 
+// The button keeps its focus while permission is asked.
+function waiting(yes) {
+  asking = yes;
+  $("shoot").ariaDisabled = String(yes);
+}
+
 async function shoot() {
+  if (asking) return;
   if (camera.srcObject) {
     const seen = see(camera, "A picture of the camera");
     await seen.finally(endCamera);
     return;
   }
+  const before = asked;
+  waiting(true);
   try {
+    if (!navigator.mediaDevices) throw new Error("the browser gives no camera to this page");
     camera.srcObject = await navigator.mediaDevices.getUserMedia({ video: { facingMode: "environment" } });
+    await camera.play();
   } catch (error) {
-    say(`The camera cannot be used: ${error.message}. Choose a photograph instead.`);
+    endCamera();
+    if (before === asked) say(`The camera cannot be used: ${error.message}. Choose a photograph instead.`);
     return;
+  } finally {
+    waiting(false);
   }
-  await camera.play();
+  if (before !== asked) return endCamera(); // a picture has been chosen meanwhile
   camera.hidden = false;
   canvas.hidden = true;
   $("shoot").textContent = "Take it";
@@ -82,7 +101,7 @@ function chosen(file) {
 
 const handled = (promise) => promise.catch((error) => console.info(error.details ?? error.message));
 
-const ready = Promise.all([demo.load(), demo.shown(fetch("demos/classes.json").then((response) => response.json())).then((found) => (classes = found))]);
+const ready = demo.with("classes.json").then((found) => (classes = found));
 handled(ready);
 $("file").onchange = ({ target }) => chosen(target.files[0]);
 $("shoot").onclick = () => handled(shoot());

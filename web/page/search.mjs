@@ -51,8 +51,7 @@ function later() {
   timer = setTimeout(() => handled(search()), PAUSE);
 }
 
-const texts = fetch("demos/sentences.json").then((response) => response.json());
-const ready = Promise.all([demo.load(), demo.shown(texts).then((found) => ($("texts").value ||= found.join("\n")))]);
+const ready = demo.with("sentences.json").then((found) => ($("texts").value ||= found.join("\n")));
 $("query").oninput = $("texts").oninput = later;
 for (const button of document.querySelectorAll("#examples button")) {
   button.onclick = () => {

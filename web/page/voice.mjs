@@ -16,10 +16,9 @@ let turns = []; // { second, on }: when the lamp changed
 function draw(voices) {
   const [left, high] = [40, 150];
   const at = (voice, i) => `${(left + ((390 - left) * i) / (SHOWN - 1)).toFixed(1)},${(high - 140 * voice).toFixed(1)}`;
-  const shown = voices.slice(-SHOWN);
   const line = (voice, text) =>
     `<line x1="${left}" x2="390" y1="${high - 140 * voice}" y2="${high - 140 * voice}" /><text x="34" y="${high + 4 - 140 * voice}">${text}</text>`;
-  $("curve").innerHTML = `${line(1, "100 %")}${line(ON, "50 %")}${line(0, "0 %")}<polyline points="${shown.map(at).join(" ")}" />`;
+  $("curve").innerHTML = `${line(1, "100 %")}${line(ON, "50 %")}${line(0, "0 %")}<polyline points="${voices.map(at).join(" ")}" />`;
 }
 
 function light(on, second) {
@@ -31,7 +30,8 @@ function light(on, second) {
 // Listens to blocks, an async iterable of BLOCK samples each, until they end or `stop` is called.
 async function listen(blocks) {
   let [state, before, quiet, on, stopped] = [null, new Float32Array(CONTEXT), 0, false, false];
-  const voices = [];
+  const voices = []; // the last SHOWN
+  let [count, most] = [0, 0];
   turns = [];
   stop = () => (stopped = true);
   for await (const samples of blocks) {
@@ -39,15 +39,17 @@ async function listen(blocks) {
     const { voice, state: next } = await demo.call("hear", { samples, before, state });
     [state, before] = [next, samples.slice(-CONTEXT)];
     voices.push(voice);
+    if (voices.length > SHOWN) voices.shift();
+    count++;
+    most = Math.max(most, voice);
     quiet = voice < OFF ? quiet + 1 : 0;
-    const second = (voices.length * BLOCK) / RATE;
+    const second = (count * BLOCK) / RATE;
     if (!on && voice > ON) light((on = true), second);
     if (on && quiet > HOLD) light((on = false), second);
     draw(voices);
   }
-  if (on) light(false, (voices.length * BLOCK) / RATE);
-  const most = Math.max(0, ...voices);
-  $("curve").setAttribute("aria-label", `How sure it was that somebody spoke: ${percent(most)} at most, ${voices.length} windows`);
+  if (on) light(false, (count * BLOCK) / RATE);
+  $("curve").setAttribute("aria-label", `How sure it was that somebody spoke: ${percent(most)} at most, ${count} windows`);
   const times = turns.map(({ second, on }) => `${on ? "on" : "off"} at ${second.toFixed(1)} s`);
   $("turns").textContent = times.length ? `The lamp went ${times.join(", ")}.` : "The lamp stayed off.";
   main.dataset.state = "done";

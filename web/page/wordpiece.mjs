@@ -1,7 +1,8 @@
 // BERT's tokenizer without cases: words are cut into the longest pieces that the vocabulary has (Devlin et al., 2018).
 
 const PUNCTUATION = /[\p{P}$+<=>^`|~]/u;
-const IDEOGRAPH = /\p{Script=Han}/u;
+// Those that BERT sets apart: no radicals, no kana, none of later releases of Unicode.
+const IDEOGRAPH = /[\u3400-\u4DBF\u4E00-\u9FFF\uF900-\uFAFF\u{20000}-\u{2A6DF}\u{2A700}-\u{2B73F}\u{2B740}-\u{2B81F}\u{2B920}-\u{2CEAF}\u{2F800}-\u{2FA1F}]/u;
 const LONGEST = 100; // letters of a word; longer ones are unknown
 
 export class WordPiece {
@@ -18,8 +19,9 @@ export class WordPiece {
   }
 
   words(text) {
-    const plain = text.replace(/[\p{Cc}\p{Cf}\uFFFD]/gu, (sign) => (/\s/.test(sign) ? " " : ""));
-    const bare = plain.toLowerCase().normalize("NFD").replace(/\p{Mn}/gu, "");
+    const plain = text.replace(/(?![\t\n\r])[\p{Cc}\p{Cf}\p{Co}\uFFFD]/gu, "");
+    // Each sign by itself: a sigma at the end of a word is one like all others.
+    const bare = [...plain.normalize("NFD").replace(/\p{Mn}/gu, "")].map((sign) => sign.toLowerCase()).join("");
     const apart = [...bare].map((sign) => (PUNCTUATION.test(sign) || IDEOGRAPH.test(sign) ? ` ${sign} ` : sign));
     return apart.join("").split(/\s+/).filter(Boolean);
   }
