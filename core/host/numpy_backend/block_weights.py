@@ -5,7 +5,6 @@ token, memory is read only for the packed weights."""
 
 from __future__ import annotations
 
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,15 +16,7 @@ if TYPE_CHECKING:
     from .backend import NumpyBackend
 
 AT_ONCE = 1 << 17  # weights that are dequantized at a time
-_WORDS = {8: np.float32, 4: np.uint64, 2: np.complex128}  # one word that holds the float32 numbers packed in a byte
-
-
-@cache
-def _numbers(bits: int, zero: int) -> Array:
-    """For each possible byte, the float32 numbers packed in it, minus `zero`, as one word."""
-    byte = np.arange(256)
-    parts = [(byte >> shift & (1 << bits) - 1) - zero for shift in range(0, 8, bits)]
-    return np.ascontiguousarray(np.stack(parts, -1), np.float32).view(_WORDS[bits]).reshape(256)
+FEW_ROWS = 8  # for as many rows of x, scaling the products of blocks takes less than scaling the weights
 
 
 def matmul_nbits(
@@ -53,7 +44,7 @@ def matmul_nbits(
     if (
         not plain
         or group_indices is not None
-        or bits not in _WORDS
+        or bits not in (2, 4, 8)
         or block_size * bits % 8
         or not x.ndim
         or x.shape[-1] != rows
@@ -69,24 +60,53 @@ def matmul_nbits(
             rows=rows, columns=columns, bits=bits, block_size=block_size,
         )  # fmt: skip
     packed = weight.data.reshape(columns, -1)
-    scale = scales.data.reshape(columns, blocks, 1)
+    scale = scales.data.reshape(columns, 1, blocks, 1)
     zero = None
     if zero_points is not None:
         zero = zero_points.data.reshape(columns, -1)
         if zero_points.dtype.name == "uint8":
             zero = unpack_bits(backend._tensor(zero, zero_points.dtype), bits).data[:, :blocks].astype(np.float32)
-        zero = zero.reshape(columns, blocks, 1)
-    numbers = _numbers(bits, 0 if zero is not None else 1 << (bits - 1))
+        zero = zero.reshape(columns, 1, blocks, 1)
     flat = x.data.reshape(-1, rows)
-    out = np.empty((flat.shape[0], columns), np.float32)
-    each = max(1, AT_ONCE // (blocks * block_size))
+    parts, whole = 8 // bits, blocks * block_size
+    nbytes = block_size // parts
+    if whole != rows:
+        flat = np.pad(flat, ((0, 0), (0, whole - rows)))
+    # The weights of a byte lie in as many arrays, and so do the inputs that they are multiplied by.
+    given = flat.reshape(-1, blocks, nbytes, parts)
+    few = len(flat) <= FEW_ROWS <= block_size
+    given = given.transpose(3, 1, 2, 0) if few else given.transpose(0, 3, 1, 2).reshape(-1, whole)
+    given = np.ascontiguousarray(given)
+    out = np.empty((len(flat), columns), np.float32)
+    each = max(1, (AT_ONCE if few else 4 * AT_ONCE) // whole)
+    middle = 1 << (bits - 1)
     with np.errstate(all="ignore"):
         for at in range(0, columns, each):
-            real = numbers.take(packed[at : at + each]).view(np.float32).reshape(-1, blocks, block_size)
+            some = slice(at, at + each)
+            real = _floats(packed[some], bits, middle if zero is None else 0).reshape(-1, parts, blocks, nbytes)
             if zero is not None:
-                real -= zero[at : at + each]
-            real *= scale[at : at + each]
-            np.matmul(flat, real.reshape(-1, blocks * block_size)[:, :rows].T, out=out[:, at : at + each])
+                real -= zero[some]
+            if few:
+                products = np.matmul(real.transpose(1, 2, 0, 3), given).sum(0)  # (blocks, columns, rows of x)
+                products *= scale[some, 0].transpose(1, 0, 2)
+                out[:, some] = products.sum(0).T
+                continue
+            real *= scale[some] if blocks == 1 else np.repeat(scale[some], nbytes, 3)
+            out[:, some] = np.matmul(real.reshape(-1, whole), given.T).T  # faster than given @ real.T
         if bias is not None:
             out = out + (bias.data if isinstance(bias, Tensor) else np.asarray(bias, np.float32))
     return backend._tensor(out.reshape(*x.shape[:-1], columns), x.dtype)
+
+
+def _floats(packed: Array, bits: int, middle: int) -> Array:
+    """Bytes (columns, n) -> the levels minus `middle`, float32 (columns, 8 / bits, n): first the lowest bits of all
+    bytes."""
+    levels = packed[:, None]
+    if bits < 8:
+        levels = np.empty((len(packed), 8 // bits, packed.shape[1]), np.uint8)
+        for i in range(8 // bits):
+            np.right_shift(packed, bits * i, out=levels[:, i])
+        levels &= (1 << bits) - 1
+    if middle:
+        levels = (levels - np.uint8(middle)).view(np.int8)
+    return levels.astype(np.float32)
