@@ -252,9 +252,8 @@ def quantized(name: str, model: Any) -> Path:
     plain = path.with_suffix(".float.onnx")
     onnx.save(model, plain)
     try:
-        quant_pre_process(
-            str(plain), str(plain), skip_symbolic_shape=True
-        )  # which joins normalizations and convolutions
+        # This joins normalizations and convolutions.
+        quant_pre_process(str(plain), str(plain), skip_symbolic_shape=True)
         how = {"per_channel": True, "weight_type": QuantType.QInt8, "activation_type": QuantType.QUInt8}
         quantize_static(str(plain), str(path), Pictures(), **how)
     finally:

@@ -21,11 +21,13 @@ ROWS, COLUMNS = 64, 6
 Initializers = list[Any]
 
 
-def model(nodes: list[Any], held: Initializers, opset: int = 21) -> Any:
+def model(nodes: list[Any], held: Initializers, rows: int, opset: int = 21) -> Any:
     value = helper.make_tensor_value_info
-    x, y = value("x", TensorProto.FLOAT, ["n", ROWS]), value("y", TensorProto.FLOAT, ["n", COLUMNS])
+    x, y = value("x", TensorProto.FLOAT, ["n", rows]), value("y", TensorProto.FLOAT, ["n", COLUMNS])
     opsets = [helper.make_opsetid("", opset), helper.make_opsetid("com.microsoft", 1)]
-    return helper.make_model(helper.make_graph(nodes, "g", [x], [y], held), opset_imports=opsets, ir_version=10)
+    return helper.make_model(
+        helper.make_graph(nodes, "g", [x], [y], held), opset_imports=opsets, ir_version=10 if opset < 25 else 13
+    )
 
 
 def array(name: str, x: Any) -> Any:
@@ -36,8 +38,8 @@ def narrow(name: str, x: Any, kind: int) -> Any:
     return helper.make_tensor(name, kind, x.shape, x.reshape(-1).tolist())
 
 
-def nbits(bits: int, block: int, zero: str, bias: bool) -> Any:
-    blocks = -(-ROWS // block)
+def nbits(bits: int, block: int, zero: str, bias: bool, rows: int = ROWS) -> Any:
+    blocks = -(-rows // block)
     held = [
         array("fc.weight_Q4", RNG.integers(0, 256, (COLUMNS, blocks, block * bits // 8), np.uint8)),
         array("s", RNG.random((COLUMNS * blocks,), np.float32) * 0.1),
@@ -55,21 +57,21 @@ def nbits(bits: int, block: int, zero: str, bias: bool) -> Any:
     while not inputs[-1]:
         inputs.pop()
     node = helper.make_node(
-        "MatMulNBits", inputs, ["y"], domain="com.microsoft", K=ROWS, N=COLUMNS, bits=bits, block_size=block
+        "MatMulNBits", inputs, ["y"], domain="com.microsoft", K=rows, N=COLUMNS, bits=bits, block_size=block
     )
-    return model([node], held)
+    return model([node], held, rows)
 
 
-def dequantized(kind: str, level: int | str, zero: bool, product: str) -> Any:
+def dequantized(kind: str, level: int | str, zero: bool, product: str, rows: int = ROWS) -> Any:
     """level: "tensor", "channel" or a number of weights along the rows."""
     signed, bits = not kind.startswith("UINT"), int(kind.lstrip("UINT"))
     low, high = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if signed else (0, (1 << bits) - 1)
     turned = product in ("Gemm turned", "Transpose")
     rows_axis = 1 if turned else 0
-    shape = (COLUMNS, ROWS) if turned else (ROWS, COLUMNS)
+    shape = (COLUMNS, rows) if turned else (rows, COLUMNS)
     grid: tuple[int, ...] = () if level == "tensor" else (COLUMNS,)
     if isinstance(level, int):
-        grid = tuple(-(-ROWS // level) if i == rows_axis else COLUMNS for i in (0, 1))
+        grid = tuple(-(-rows // level) if i == rows_axis else COLUMNS for i in (0, 1))
     held = [narrow("fc.weight_quantized", RNG.integers(low, high + 1, shape), TensorProto.DataType.Value(kind)),
             array("s", np.asarray(RNG.random(grid) * 0.1 + 0.01, np.float32))]  # fmt: skip
     names = ["fc.weight_quantized", "s"]
@@ -86,43 +88,49 @@ def dequantized(kind: str, level: int | str, zero: bool, product: str) -> Any:
     else:
         held.append(array("b", RNG.normal(size=COLUMNS).astype(np.float32)))
         nodes.append(helper.make_node("Gemm", ["x", "w", "b"], ["y"], transB=int(turned)))
-    return model(nodes, held)
+    return model(nodes, held, rows, 25 if bits == 2 else 21)
 
 
-def check(made: Any, bits: int, tmp_path: Path) -> None:
+def check(made: Any, bits: int, block: int | None, rows: int, tmp_path: Path) -> None:
+    """block: None if a column is one."""
     path = tmp_path / "m.onnx"
     onnx.save(made, path)
-    x = RNG.standard_normal((3, ROWS)).astype(np.float32)
+    x = RNG.standard_normal((3, rows)).astype(np.float32)
     options = onnxruntime.SessionOptions()  # optimized, it rounds x to 8 bits
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     (want,) = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"]).run(None, {"x": x})
     codegen.generate(path, tmp_path, name="m", force=True)
     text = (tmp_path / "m.py").read_text("utf-8")
-    assert "self.fc=nn.QuantizedLinear(64,6" in "".join(text.split())
+    assert f"self.fc=nn.QuantizedLinear({rows},6" in "".join(text.split())
     assert text.count("self.fc(x)") == 1
     held = store.open(tmp_path / "m.bpk")
-    assert held["fc.weight.values"].nbytes == ROWS * COLUMNS * bits // 8
+    short = -(-rows * bits // 8)  # the bytes of a column that is one block
+    nbytes = short if block is None or block >= rows else -(-rows // block) * block * bits // 8
+    assert held["fc.weight.values"].nbytes == COLUMNS * nbytes
     loaded = codegen.load(path, "numpy")
     for run in (loaded, loaded.compile(backend="numpy")):
         got = np.asarray(run(emberlet.asarray(x, backend="numpy")))
         np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-3 * max(1.0, np.abs(want).max()))
 
 
-NBITS = [(bits, block, zero, bias) for bits in (4, 8) for block in (16, 32, 128) for zero in ("", "packed", "float")
-         for bias in (False, True) if not (bits == 8 and zero == "float")]  # fmt: skip
-KINDS = [(kind, level, zero, product) for kind in ("INT8", "UINT8", "INT4", "UINT4")
+NBITS = [(bits, block, zero, bias, rows) for rows in (64, 70, 5) for bits in (2, 4, 8) for block in (16, 32, 128)
+         for zero in ("", "packed", "float") for bias in (False, True)
+         if not (bits == 8 and zero == "float")]  # fmt: skip
+KINDS = [(kind, level, zero, product, rows) for rows in (64, 70, 5)
+         for kind in ("INT8", "UINT8", "INT4", "UINT4", "INT2", "UINT2")
          for level in ("tensor", "channel", 16, 32) for zero in (False, True)
          for product in ("MatMul", "Gemm", "Gemm turned", "Transpose")]  # fmt: skip
 
 
 @every("case", NBITS)
 def test_a_product_with_packed_weights_is_a_layer(case: Any, tmp_path: Path) -> None:
-    check(nbits(*case), case[0], tmp_path)
+    check(nbits(*case), case[0], case[1], case[4], tmp_path)
 
 
 @every("case", KINDS)
 def test_a_product_with_a_dequantized_constant_is_a_layer(case: Any, tmp_path: Path) -> None:
-    check(dequantized(*case), int(case[0].lstrip("UINT")), tmp_path)
+    block = case[1] if isinstance(case[1], int) else None
+    check(dequantized(*case), int(case[0].lstrip("UINT")), block, case[4], tmp_path)
 
 
 @pytest.mark.parametrize("axis", [0, 1])

@@ -9,6 +9,7 @@ from typing import Any
 
 import emberlet
 import gguf
+import ml_dtypes
 import numpy as np
 import onnx
 import onnxruntime
@@ -66,10 +67,22 @@ def why_not(ending: str, scheme: dict[str, Any]) -> str:
 
 def zero_points_leave(scheme: dict[str, Any]) -> bool:
     """Whether zero points by narrow scales are beyond the integers of as many bits."""
-    net = drawn()
-    net.quantize_weights(**scheme)
     top = (1 << scheme["bits"]) - 1
-    return any(float(np.asarray(each.weight.zero_point.val()).max()) > top for each in (net.fc, net.table))
+    net = drawn()
+    for rows in (np.asarray(net.fc.weight.val()).T, np.asarray(net.table.weight.val())):
+        level = scheme["level"]
+        size = rows.shape[1] if isinstance(level, str) else level
+        x = rows.reshape(-1, rows.shape[1] // size, size)
+        axes = None if level == "tensor" else 2
+        low, high = np.minimum(x.min(axes), 0), np.maximum(x.max(axes), 0)
+        scale = ((high - low) / np.float32(top)).astype(np.float32)
+        if scheme["scale_dtype"] == "float8_e8m0fnu":  # rounded up
+            scale = np.exp2(np.ceil(np.log2(scale)))
+        elif scheme["scale_dtype"] != "float32":
+            scale = scale.astype(getattr(ml_dtypes, scheme["scale_dtype"], np.float16)).astype(np.float32)
+        if (np.rint(-low / scale) > top).any():
+            return True
+    return False
 
 
 def as_onnx(net: Any, form: str) -> bytes:
