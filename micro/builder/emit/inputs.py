@@ -274,7 +274,6 @@ def put_bytes(x: ptr8, y: ptr8, count: int, flip: int, add: int):
 _PUT_IN_BYTECODE = f"""\
 def put(x, y, i, end, table, which):
     from array import array
-    import struct
 
     one = array("f", [0.0])
     for v in x:
@@ -283,7 +282,7 @@ def put(x, y, i, end, table, which):
         at = 2 + table[1] * i
         if v - v != 0:
             return 1
-        offset = struct.unpack("f", struct.pack("I", table[at]))[0]
+        offset = array("f", bytes(array("I", (table[at],))))[0]
         step = table[at + 1] * 2.0 ** ((table[at + 2] >> {RECIPROCAL}) - {BIAS + 155})
         one[0] = v - offset
         v = one[0] / step
