@@ -238,7 +238,10 @@ def setting(folder: Path) -> dict[str, Any]:
 
     def example(path: str) -> Any:
         """The module of an example, which imports others beside it."""
-        file, known = ROOT / "examples" / path, set(sys.modules)
+        file = ROOT / "examples" / path
+        beside = {other.stem for other in file.parent.glob("*.py")}
+        others = {name: sys.modules.pop(name) for name in beside if name in sys.modules}  # another test's `model`
+        known = set(sys.modules)
         sys.path.insert(0, str(file.parent))
         try:
             return imported(file)
@@ -247,6 +250,7 @@ def setting(folder: Path) -> dict[str, Any]:
             for name in set(sys.modules) - known:
                 if Path(getattr(sys.modules[name], "__file__", None) or "").parent == file.parent:
                     del sys.modules[name]
+            sys.modules.update(others)
 
     def digits_of_the_page(pixels: list[int]) -> list[float]:
         """What the page's program says of a drawn digit."""

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from emberlet import asarray, dtypes
 from emberlet import functional as F
+from emberlet.wgpu_backend.eager_sizes import OFTEN
 from support.rows import every
 
 EAGER = {
@@ -59,7 +60,10 @@ def test_a_hundred_numbers_take_the_pipelines_of_one(gpu, compiled, name):
     work = EAGER[name]
     values = np.random.default_rng(1).integers(-9, 9, (16, 24)).astype("float32")
     x, same = asarray(values, device=gpu), asarray(values, device="numpy")
-    np.asarray(work(x, 1))
+    for _ in range(
+        OFTEN + 2
+    ):  # if another test has met this graph at other sizes, the shape gets kernels of its own late
+        np.asarray(work(x, 1))
     compiled.clear()
     for k in range(2, 102):
         got, want = np.asarray(work(x, k)), np.asarray(work(same, k))
