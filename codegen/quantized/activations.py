@@ -38,19 +38,14 @@ def prepared(model: ModelProto) -> ModelProto:
     nodes whose results nobody reads. Raises UnsupportedError for a model that cannot be converted, or is quantized
     already."""
     import onnx
-    from onnx import numpy_helper, version_converter
+    from onnx import numpy_helper
 
     found = onnx.ModelProto()
     found.CopyFrom(model)
     if any(n.op_type in QUANTIZED for n in found.graph.node):
         raise UnsupportedError("the model is quantized already; quantize the float model that it was made from")
     found.ir_version = max(found.ir_version, 4)  # before, every initializer was an input too
-    opset = max((o.version for o in found.opset_import if o.domain in ("", "ai.onnx")), default=1)
-    if opset < OPSET:
-        try:
-            found = version_converter.convert_version(found, OPSET)
-        except Exception as error:  # the converter raises RuntimeError and others of its own
-            raise UnsupportedError(f"opset {opset} cannot be converted to {OPSET}: {error}") from None
+    found = with_opset(found, OPSET)
     graph = found.graph
     given = {t.name for t in graph.initializer}
     _keep(graph.input, [i.name not in given for i in graph.input])
@@ -70,6 +65,19 @@ def prepared(model: ModelProto) -> ModelProto:
     _keep(graph.node, [n.op_type != "Constant" or n.output[0] not in given for n in graph.node])
     _fold_batch_norms(graph, numpy_helper)
     return found
+
+
+def with_opset(model: ModelProto, opset: int) -> ModelProto:
+    """The model, converted to this opset if it has an earlier one. Raises UnsupportedError."""
+    from onnx import version_converter
+
+    own = max((o.version for o in model.opset_import if o.domain in ("", "ai.onnx")), default=1)
+    if own >= opset:
+        return model
+    try:
+        return version_converter.convert_version(model, opset)
+    except Exception as error:  # the converter raises RuntimeError and others of its own
+        raise UnsupportedError(f"opset {own} cannot be converted to {opset}: {error}") from None
 
 
 def _keep(field: Any, wanted: Sequence[bool]) -> None:

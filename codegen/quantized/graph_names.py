@@ -9,22 +9,6 @@ if TYPE_CHECKING:
     from onnx import GraphProto, NodeProto
 
 
-class FreeNames:
-    """Names that a graph, its branches and its bodies do not use yet."""
-
-    def __init__(self, graph: GraphProto) -> None:
-        self.taken = set(_names(graph))
-
-    def free(self, name: str) -> str:
-        """The name, or with the first number that makes it free; taken from now on."""
-        found, count = name, 1
-        while found in self.taken:
-            count += 1
-            found = f"{name}_{count}"
-        self.taken.add(found)
-        return found
-
-
 def _graphs(node: NodeProto) -> Iterator[GraphProto]:
     """The branches and bodies of a node."""
     for a in node.attribute:
@@ -33,7 +17,8 @@ def _graphs(node: NodeProto) -> Iterator[GraphProto]:
         yield from a.graphs
 
 
-def _names(graph: GraphProto) -> Iterator[str]:
+def names_in(graph: GraphProto) -> Iterator[str]:
+    """The names that a graph, its branches and its bodies use."""
     for values in (graph.input, graph.output, graph.initializer, graph.value_info):
         yield from (v.name for v in values)
     for node in graph.node:
@@ -41,7 +26,7 @@ def _names(graph: GraphProto) -> Iterator[str]:
         yield from node.input
         yield from node.output
         for inner in _graphs(node):
-            yield from _names(inner)
+            yield from names_in(inner)
 
 
 def rename_inputs(nodes: Iterable[NodeProto], names: Mapping[str, str]) -> None:

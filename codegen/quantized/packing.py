@@ -16,8 +16,9 @@ from emberlet.errors import UnsupportedError
 from emberlet.functional.quantized.packed_weights import unpack_bits
 from emberlet.nn.quantized_weight import QuantizedWeight
 
-from .activations import drop_unused, readers
-from .graph_names import FreeNames, rename_inputs
+from ..emit.names import Names
+from .activations import drop_unused, readers, with_opset
+from .graph_names import names_in, rename_inputs
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto, TensorProto
@@ -54,7 +55,6 @@ def packed(model: ModelProto, weights: Mapping[str, Placed], form: str = "qdq") 
     MatMulNBits where a product of matrices reads them. Raises UnsupportedError for a weight that ONNX has no form for,
     and names it."""
     import onnx
-    from onnx import version_converter
 
     found = onnx.ModelProto()
     found.CopyFrom(model)
@@ -64,13 +64,9 @@ def packed(model: ModelProto, weights: Mapping[str, Placed], form: str = "qdq") 
         if (form == "nbits" or placed.weight.bits == 2) and _is_factor(graph, name, placed)
     }  # fmt: skip
     needed = max((_opset(name, p.weight) for name, p in weights.items() if name not in by_nbits), default=0)
-    opset = max((o.version for o in found.opset_import if o.domain in ("", "ai.onnx")), default=1)
-    if opset < needed:
-        try:
-            found = version_converter.convert_version(found, needed)
-        except Exception as error:  # the converter raises RuntimeError and others of its own
-            raise UnsupportedError(f"opset {opset} cannot be converted to {needed}: {error}") from None
-        graph = _Graph(found.graph)
+    converted = with_opset(found, needed)
+    if converted is not found:
+        found, graph = converted, _Graph(converted.graph)
     found.ir_version = max(found.ir_version, {19: 9, 21: 10, 25: 13}.get(needed, 4))
     if by_nbits and not any(o.domain == "com.microsoft" for o in found.opset_import):
         found.opset_import.add(domain="com.microsoft", version=1)
@@ -91,7 +87,7 @@ class _Graph:
         self.proto = proto
         self.readers = readers(proto)
         self.constants: dict[str, TensorProto] = {t.name: t for t in proto.initializer}
-        self.names = FreeNames(proto)
+        self.names = Names(names_in(proto))
         self.nodes: list[NodeProto] = []
         self.renamed: dict[str, str] = {}
 
@@ -99,7 +95,7 @@ class _Graph:
         """Store an initializer called like this, or so that the name is free; returns the name."""
         from onnx import TensorProto, helper, numpy_helper
 
-        name = self.names.free(name)
+        name = self.names.unique(name)
         if kind in ("INT8", "UINT8", "FLOAT"):
             made = numpy_helper.from_array(np.ascontiguousarray(x), name)
         else:
@@ -183,13 +179,13 @@ def _as_qdq(graph: _Graph, name: str, placed: Placed) -> None:
     parts = [graph.add(name + "_quantized", kind, x), graph.add(name + "_scale", "FLOAT", placed_as(scales))]
     if zero is not None:
         parts.append(graph.add(name + "_zero_point", kind, placed_as(zero)))
-    result = graph.names.free(name + "_dequantized")
-    called = graph.names.free(name + "_DequantizeLinear")
+    result = graph.names.unique(name + "_dequantized")
+    called = graph.names.unique(name + "_DequantizeLinear")
     graph.nodes.append(helper.make_node("DequantizeLinear", parts, [result], called, **more))
     dtype = graph.constants[name].data_type
     if dtype != TensorProto.FLOAT:
-        wide, result = result, graph.names.free(name + "_cast")
-        graph.nodes.append(helper.make_node("Cast", [wide], [result], graph.names.free(name + "_Cast"), to=dtype))
+        wide, result = result, graph.names.unique(name + "_cast")
+        graph.nodes.append(helper.make_node("Cast", [wide], [result], graph.names.unique(name + "_Cast"), to=dtype))
     graph.renamed[name] = result
 
 
