@@ -23,6 +23,7 @@ _KERNELS = {
     "philox": "random_bits",
     "rectifier": "relu",
     "activations": "softmax sigmoid",
+    "packed_bits": "unpacked_bits",
     "products": "matmul",
     "dense": "linear",
     "ranges": "arange",
@@ -38,7 +39,7 @@ class PythonBackend(Backend):
     """Tensors in typed arrays, computed by the interpreter alone."""
 
     name = "python"
-    OVERRIDES = ("relu", "softmax", "sigmoid", "linear")
+    OVERRIDES = ("relu", "softmax", "sigmoid", "linear", "unpacked_bits")
 
     def __getattr__(self, name):
         for file in _KERNELS:

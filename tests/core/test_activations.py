@@ -126,6 +126,7 @@ OVERRIDE_CALLS = {
     "matmul_nbits": lambda x: F.matmul_nbits(
         x, tensor(np.arange(32, dtype=np.uint8), x.backend), x[0, 0], rows=4, columns=4, bits=4, block_size=16
     ),
+    "unpacked_bits": lambda x: F.unpack_bits((abs(x) * 50).astype("uint8"), 2),
     "dft": lambda x: F.dft(x[:, :, :2], axis=1),
     "batch_norm": lambda x: F.batch_norm(x, x[0, :, 0], abs(x[0, :, 1]), x[0, :, 2], x[0, :, 3]),
     "dot_product_attention": lambda x: F.attention(x, x, x, num_heads=2, is_causal=True),

@@ -21,6 +21,9 @@ def unpack_bits(x, bits):
     if bits == 8:
         return x
     backend = x.backend
+    fast = operation(backend, "unpacked_bits")
+    if fast:
+        return fast(x, bits)
     each = 8 // bits
     shifts = backend.arange(0, bits, each, dtypes.uint8)
     parts = backend.binary("shift_right", reshape(x, x.shape + (1,)), shifts)
