@@ -381,7 +381,7 @@ class Contraction:
         columns = typical(self.what.columns)
         return 4 * columns >= _PAGE and 4 * columns * typical(self.what.depth()) >= _FAR
 
-    def _pack(self):
+    def _pack(self):  # noqa: C901
         """Copy the panel of the right operand that begins at the first column."""
         e, f, what = self.e, self.f, self.what
         width = self.lanes * self.vectors

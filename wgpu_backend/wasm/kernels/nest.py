@@ -391,7 +391,7 @@ def _fold_into(e, how, type, body, name, extent, out, lanes, start, op_name, vec
     f.set(out, f.get(out) + f.get(part))
 
 
-def _fold_run(e, how, type, body, name, extent, out, lanes, start, op_name, vector):
+def _fold_run(e, how, type, body, name, extent, out, lanes, start, op_name, vector):  # noqa: C901
     """Fold `extent` steps of the counter from `start` on."""
     f = e.f
 
