@@ -76,11 +76,12 @@ class ArenaBackend(Primitives):
         dims = open_dims(model, entries, capacity)
         grows = [e for e in entries if e.axis is not None]
         if not grows:
-            return Resident(model, self, dims, (), AFTER)
+            return Resident(model, entries, capacity, self, dims, (), AFTER)
         if not dims:
             return None
         shapes = [(model.INPUTS[e.input][2], e.axis) for e in grows]
-        return Resident(model, self, dims, [shape[axis] for shape, axis in shapes if shape is not None], 1)
+        growing = [shape[axis] for shape, axis in shapes if shape is not None]
+        return Resident(model, entries, capacity, self, dims, growing, 1)
 
     def step_engine(self):
         """What runs training steps (wasm/training.py)."""
