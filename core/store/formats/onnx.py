@@ -14,19 +14,14 @@ from typing import Any
 
 from ... import dtypes
 from ...burnpack.limits import Limits
+from ...dtypes.narrow import pack_codes
 from ...errors import FormatError
+from ...host.onnx_types import DTYPES
 from ..reading import Bytes, check_sharing, contents
 from ..snapshot import Snapshot, bools
 from ..stored import Store
 from .onnx_weights import READS, Reading, join
 
-DTYPES = {
-    1: dtypes.float32, 2: dtypes.uint8, 3: dtypes.int8, 4: dtypes.uint16, 5: dtypes.int16, 6: dtypes.int32,
-    7: dtypes.int64, 9: dtypes.bool, 10: dtypes.float16, 11: dtypes.float64, 12: dtypes.uint32, 13: dtypes.uint64,
-    16: dtypes.bfloat16, 17: dtypes.float8_e4m3fn, 18: dtypes.float8_e4m3fnuz, 19: dtypes.float8_e5m2,
-    20: dtypes.float8_e5m2fnuz, 21: dtypes.uint4, 22: dtypes.int4, 23: dtypes.float4_e2m1fn,
-    24: dtypes.float8_e8m0fnu, 25: dtypes.uint2, 26: dtypes.int2,
-}  # fmt: skip
 MAX_RANK = 64
 MAX_FIELDS = 10_000_000
 # Elements outside raw_data: field -> how an element is packed.
@@ -188,7 +183,7 @@ def _tensor(message: _Message, path: str | None, limits: Limits, places: set[str
     found = _Tensor(message)
     label = f"{message.where}: initializer {found.name[:80]!r}"
     dtype = DTYPES.get(found.kind)
-    if dtype is None:
+    if dtype is None or dtype is dtypes.string:
         return found.name, f"an initializer of ONNX's type {found.kind}, which is not read"
     shape = tuple(found.shape)
     if len(shape) > MAX_RANK or any(n >= 1 << 63 for n in shape) or prod(shape) >= 1 << 62:
@@ -270,11 +265,13 @@ def _from_fields(
             out += struct.unpack(f"<{len(raw) // width}{code}", raw[: len(raw) // width * width])
         else:
             out += _numbers(message, start, end, count)
-    packs = 8 // dtype.bits if dtype.bits < 8 else 1
+    packs = 8 // dtype.bits if dtype.bits < 8 else 1  # 6-bit floats come one by one
     if len(out) != -(-count // packs):
         raise FormatError(f"{label}: {len(out)} elements where its shape takes {count}")
     if number in (4, 10):
         return memoryview(struct.pack(f"<{count}{'f' if number == 4 else 'd'}", *out))
+    if dtype.bits == 6:
+        return memoryview(pack_codes(out, 6))
     width = max(1, dtype.bits // 8)
     mask = (1 << 8 * width) - 1
     return memoryview(b"".join([(n & mask).to_bytes(width, "little") for n in out])[:size])
