@@ -4,8 +4,8 @@ from ..record.node import CONSTANTS, ELEMENTWISE, is_leaf
 
 # Elementwise operations of about one instruction; all others cost as much as eight of them.
 _CHEAP = (
-    "neg", "abs", "sign", "floor", "ceil", "round", "trunc", "isnan", "isinf",
-    "add", "sub", "mul", "maximum", "minimum", "bitwise_not", "bitwise_and", "bitwise_or", "bitwise_xor", "shift_left", "shift_right",
+    "neg", "abs", "sign", "floor", "ceil", "round", "trunc", "isnan", "isinf", "add", "sub", "mul",
+    "maximum", "minimum", "bitwise_not", "bitwise_and", "bitwise_or", "bitwise_xor", "shift_left", "shift_right",
     "logical_not", "logical_and", "logical_or", "logical_xor", "eq", "ne", "lt", "le", "gt", "ge",
 )  # fmt: skip
 
