@@ -21,9 +21,9 @@ from .runs import runs
 
 ROWS = 6  # rows of a tile: with two vectors of columns, 12 sums, 2 columns and 1 row fill 15 of x86's registers
 VECTORS = 2
-_PAGE, _FAR = 1 << 12, 1 << 20  # bytes
+_PAGE, FAR = 1 << 12, 1 << 20  # bytes
 BLOCK_BYTES = 1 << 17  # bytes of panels that are processed together, four times as many where vectors are longer
-_LINE = 64  # bytes of a line of a cache
+LINE = 64  # bytes of a line of a cache
 _FEWER_ROWS = 13
 _PANELS = 4  # that threads share well
 _TAILS = 12  # panels before the last one, at most, where computing all of that one takes notably longer
@@ -200,7 +200,7 @@ class Contraction:
             self.runs = runs(self)
             if self.runs and self.runs.step > 1:  # which takes a register that all else is computed around
                 self.rows = _rows_of_tiles(what.rows, min(self.rows, _FEWER_ROWS))
-        room = self.rows * (4 * what.depth() + _LINE) if self._collides() and typical(together) > 1 else 0
+        room = self.rows * (4 * what.depth() + LINE) if self._collides() and typical(together) > 1 else 0
         self._share(panels)
         self._open_grid()
         self.panels_at = e.addresses["scratch"]
@@ -321,7 +321,7 @@ class Contraction:
         e.bind("row", f.let(op("i32.add", first_row, e.counters["copied"][0])))
         e.bind("k", i32(0))
         at = f.let(e.index(index, 4, e.addresses[slot]))
-        to = op("i32.mul", e.counters["copied"][0], i32(4 * depth + _LINE))
+        to = op("i32.mul", e.counters["copied"][0], i32(4 * depth + LINE))
         to = f.let(op("i32.add", self.left_copy, to))
         e.loop("number", depth, self.lanes, clamp=depth - self.lanes if depth % self.lanes else None)
         n = f.let(op("i32.shl", e.counters["number"][0], i32(2)))
@@ -379,7 +379,7 @@ class Contraction:
         """Whether neighboring rows of the right operand lie on different pages, and all of it beyond the L2 cache: to
         read it twice takes longer than to copy it."""
         columns = typical(self.what.columns)
-        return 4 * columns >= _PAGE and 4 * columns * typical(self.what.depth()) >= _FAR
+        return 4 * columns >= _PAGE and 4 * columns * typical(self.what.depth()) >= FAR
 
     def _pack(self):  # noqa: C901
         """Copy the panel of the right operand that begins at the first column."""
@@ -493,7 +493,7 @@ class Contraction:
         unroll = most if is_open(depth) or depth % most == 0 else 2 if depth % 2 == 0 else 1
         by_row = 0 if is_open(self.by_row) else 4 * self.by_row
         if self.left_copy is not None:
-            by_row = 4 * depth + _LINE
+            by_row = 4 * depth + LINE
         left_offset = self._offsets(a, (4 * self.by_k, unroll), (by_row, self.rows))
         right_offset = self._offsets(b, (step, unroll))
         lines = [f.let(i32(4 * r * self.by_row)) for r in range(1, self.rows)] if is_open(self.by_row) else None
