@@ -141,8 +141,8 @@ out:
   ret void
 }
 """
-# Takes tasks until it has looked `patience` times in vain while no plan runs. After it says that it parks, it looks once
-# more, for a run that has begun meanwhile.
+# Takes tasks until it has looked `patience` times in vain while no plan runs. After it says that it parks, it looks
+# once more, for a run that has begun meanwhile.
 _WORK = """
 define void @work(ptr %control, i32 %thread, i32 %patience) {
   %runs.at = getelementptr i8, ptr %control, i64 128

@@ -6,7 +6,7 @@ by side, as contraction.py does, takes as long as the products of seven channels
 
 from ...lower import index as ix
 from ..assembler import i32, memory, op, select
-from .contraction import FAR, LINE, BLOCK_BYTES, VECTORS, Contraction, fixed, problem
+from .contraction import BLOCK_BYTES, FAR, LINE, VECTORS, Contraction, fixed, problem
 from .nest import begin, finish
 
 TAPS = 9  # of the products that are written out one after the other
@@ -137,8 +137,8 @@ class _Direct(Contraction):
             e.close()
 
     def _prefetch(self, b, offsets):
-        """Fetch the pixels of a channel that is summed soon. Those of one lie on a few short lines, far from those of the
-        next one, and processors fetch by themselves only what goes on."""
+        """Fetch the pixels of a channel that is summed soon. Those of one lie on a few short lines, far from those of
+        the next one, and processors fetch by themselves only what goes on."""
         f = self.f
         ahead, size = 4 * self.steps[0] * _AHEAD, 4 * self.width
         begin = 0
