@@ -1,8 +1,8 @@
 """The columns behind the last whole panel of a product, with vectors longer than four.
 
 The last panel is moved back to end with the last column, so that some of its columns are computed twice. Where one
-vector holds those that are left, only that one is computed. A single column behind vectors, such as the last one of 7 × 7
-pixels, is a product of its own: its terms are copied side by side, and a vector holds neighboring terms.
+vector holds those that are left, only that one is computed. A single column behind vectors, such as the last one of
+7 × 7 pixels, is a product of its own: its terms are copied side by side, and a vector holds neighboring terms.
 """
 
 from emberlet.sizes.size import is_open
