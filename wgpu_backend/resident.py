@@ -94,16 +94,17 @@ def rooms_of(entries, arguments, kind, capacity):
     return Rooms(states, length, capacity is not None) if states else None
 
 
-def longest(entries, structure, shape):
-    """The length of the longest growing state after a step. structure: of the results; shape(k): of root k."""
+def longest(entries, structure, roots, values):
+    """The length of the longest growing state after a step. structure: of the results; values: of the open sizes'
+    atoms, None without any."""
     kind, parts = structure
     parts = [structure] if kind == "tensor" else parts if kind is tuple else []
     found = 0
     for e in entries:
         if e.axis is not None and e.output < len(parts) and parts[e.output][0] == "tensor":
-            sizes = shape(parts[e.output][1])
-            if e.axis < len(sizes):
-                found = max(found, sizes[e.axis])
+            shape = roots[parts[e.output][1]].shape
+            if e.axis < len(shape):
+                found = max(found, shape[e.axis] if values is None else closed(shape[e.axis], values))
     return found
 
 
@@ -220,7 +221,7 @@ class _Call:
 
     def longest(self):
         """The length of the longest growing state after the step."""
-        return longest(self.resident.entries, self.planned.structure, self._shape)
+        return longest(self.resident.entries, self.planned.structure, self.planned.roots, self.values)
 
     def fits(self):
         """Whether the states are stored as the plan's inputs and results are: each in one buffer, with the same storage

@@ -17,6 +17,8 @@ class GrowingProgram(OpenProgram):
         self._constants = constants
         self._ports = (inputs, results)
         self._capacity = tuple(capacity)
+        self._open = [(i, b.nbytes) for i, b in enumerate(plan.buffers) if type(b.nbytes) is not int]
+        self._scratch = [f.scratch for _, f in plan.kernels if type(f.scratch) is not int]
         self._rooms = {}  # number of a buffer -> the ArenaRoom that was there last
         found = self._roomy(plan.counts.values(self._capacity), None)
         OpenProgram.__init__(self, started(found, constants), plan.counts, [None] * len(inputs), (), ())
@@ -65,9 +67,9 @@ class GrowingProgram(OpenProgram):
         self.rooms = [layout.rooms[n] for n, _ in results]
 
     def _grow(self, sizes, values):
-        buffers, layout = self._plan.buffers, self._now
-        small = [i for i in range(len(buffers)) if at(buffers[i].nbytes, values) > layout.rooms[i]]
-        if not small and not [f for _, f in self._plan.kernels if at(f.scratch, values) > layout.scratch_room]:
+        rooms, most = self._now.rooms, self._now.scratch_room
+        small = [i for i, n in self._open if n.at(values) > rooms[i]]
+        if not small and not [n for n in self._scratch if n.at(values) > most]:
             return
         self._capacity = self.counts.grown(self._capacity, sizes)
         layout = self._roomy(self.counts.values(self._capacity), values)

@@ -51,16 +51,16 @@ class Resident:
 
     def _appended(self, planned, sizes, arguments, check):
         """The results of a plan that appends to states in place."""
-        shapes = [closed(root.shape, planned.plan.counts.values(sizes)) for root in planned.roots]
         states = [(arguments[a], *planned.in_place[a]) for a in planned.in_place]
-        most = longest(self.entries, planned.structure, lambda k: shapes[k])
+        values = planned.plan.counts.values(sizes)
+        most = longest(self.entries, planned.structure, planned.roots, values)
         if check is not None:
             check(most)
         if [x for x, _, _ in states if most > x.room.length]:
             for x, _, _ in states:
                 x.room = ArenaRoom(x, x.room.axis, 2 * most)
             return self.step(arguments)
-        rooms = {number: (x.room, shapes[k][x.room.axis]) for x, number, k in states}
+        rooms = {n: (x.room, closed(planned.roots[k].shape[x.room.axis], values)) for x, n, k in states}
         data = planned.program.run_in(rooms, planned.words(arguments, sizes), sizes)
         grown = {}
         for x, number, k in states:
