@@ -184,7 +184,7 @@ def assembly(name: str, n: Mapping[str, int]) -> dict[str, int]:
     """What a call of an assembly kernel does, from its name and its numbers."""
     if name.startswith("depthwise"):
         kh, kw = map(int, name.split("_")[1].split("x"))
-        outs = n["rows"] * n["cols"] * (max(n["C"], 4) if "up" in n else n["C"])  # DSP instructions take four at once
+        outs = n["rows"] * (n["last"] // n["xstep"] + 2 if "last" in n else n["cols"]) * (max(n["C"], 4) if "up" in n else n["C"])  # DSP instructions take four at once
         how = "depthwise doubled" if "twice" in name else "depthwise"
         return {"depthwise tap": outs * kh * kw, f"{how} output": outs, "depthwise weight": n["C"] * kh * kw}
     if name in ("repeat", "again"):

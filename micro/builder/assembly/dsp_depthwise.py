@@ -41,9 +41,10 @@ def frame(taps: int, doubled: bool = False) -> Frame:
     )
 
 
-def columns_stepped(kw: int) -> int:
-    """The columns by which the kernel's pointer advances within a row of the window, three at a time."""
-    return 3 * ((kw - 1) // 3)
+def columns_stepped(columns: int) -> int:
+    """The columns by which the kernel's pointer advances within a row of the window: by two whenever the next one is
+    three ahead."""
+    return max(0, (columns - 2) // 2 * 2)
 
 
 def depthwise(kh: int, kw: int, channels: int, up: bool, doubled: bool) -> ThumbDsp:
@@ -62,24 +63,8 @@ def depthwise(kh: int, kw: int, channels: int, up: bool, doubled: bool) -> Thumb
     a.str_(R4, SP, f["at"])
 
     a.label("group")
-    # Weights of four channels: bytes around 128 in rows of `taps`, to signed halves.
-    a.ldr(R0, SP, f["at"])
-    a.movs(R1, taps)
-    a.muls(R1, R0)
-    a.ldr(R2, SP, f["w"])
-    a.add(R2, R1)
-    a.ldr(R1, SP, f["wz"])
-    for k, half in enumerate((0, 4, 2, 6)[:channels]):
-        a.add_from_sp(R4, weights)
-        a.movs(R5, taps)
-        a.adds_imm(R4, half)
-        a.label(f"weights {k}")
-        a.ldrb_after(R6, R2, 1)
-        a.subs(R6, R6, R1)
-        a.strh_after(R6, R4, 8)
-        a.subs_imm(R5, 1)
-        a.b_if("ne", f"weights {k}")
-    _numbers(a, f, channels, doubled)
+    load_weights(a, f, taps, channels)
+    load_numbers(a, f, channels, doubled)
 
     a.ldr(R4, SP, f["x"])
     a.add_w(R0, R4, R0)
@@ -127,7 +112,34 @@ def depthwise(kh: int, kw: int, channels: int, up: bool, doubled: bool) -> Thumb
     return a
 
 
-def _numbers(a: ThumbDsp, f: Frame, channels: int, doubled: bool) -> None:
+def load_weights(a: ThumbDsp, f: Frame, taps: int, channels: int) -> None:
+    """Copy the weights of some channels to the stack, from bytes in rows of `taps` to signed halves. The first channel
+    is in r0 and stays there. Clobbers r1 to r7 and r12."""
+    a.ldr(R0, SP, f["at"])
+    a.movs(R1, taps)
+    a.muls(R1, R0)
+    a.ldr(R2, SP, f["w"])
+    a.add(R2, R1)
+    a.ldr(R1, SP, f["wz"])
+    a.orr_w(R1, R1, R1, 16)
+    a.add_from_sp(R3, f.block)
+    a.mov_w(R12, taps)
+    registers = (R4, R5, R6, R7)
+    for r in registers[channels:]:
+        a.movs(r, 0)
+    a.label("weights")
+    for k, r in enumerate(registers[1:channels]):
+        a.ldrb_w(r, R2, taps * (k + 1))
+    a.ldrb_after(R4, R2, 1)
+    for even, odd in ((R4, R6), (R5, R7)):
+        a.orr_w(even, even, odd, 16)
+        a.ssub16(even, even, R1)
+    a.strd_after(R4, R5, R3, 8)
+    a.subs_w(R12, R12, 1)
+    a.b_if("ne", "weights")
+
+
+def load_numbers(a: ThumbDsp, f: Frame, channels: int, doubled: bool) -> None:
     """Copy the biases and multipliers of some channels, the first of which is in r0, to the stack."""
     a.ldr(R1, SP, f["q"])
     a.add_w(R1, R1, R0, 3)
@@ -156,6 +168,20 @@ def _numbers(a: ThumbDsp, f: Frame, channels: int, doubled: bool) -> None:
         a.adds_imm(R1, 12)
 
 
+def load_column(a: ThumbDsp, d: int, base: int, moving: int, column: int) -> int:
+    """Load the word of a column of the window, dx in r2. base: the register with the address of the row's columns so
+    far; moving: the one for the next address, of which the function returns which it is."""
+    ahead = column - columns_stepped(column)
+    if ahead == 3:
+        a.add_w(moving, base, R2, 1)
+        base, ahead = moving, 1
+    if ahead:
+        a.ldr_index(d, base, R2, ahead - 1)
+    else:
+        a.ldr_w(d, base)
+    return base
+
+
 def _products(a: ThumbDsp, kh: int, kw: int, weights: int) -> None:
     """Add the window's products to the SUMS. weights: where these are on the stack."""
     base = R0
@@ -164,16 +190,7 @@ def _products(a: ThumbDsp, kh: int, kw: int, weights: int) -> None:
             a.add_w(R1, base, R11)
             base = R1
         for j in range(kw):
-            if j and j % 3 == 0:
-                a.add_w(R1, base, R2, 1)
-                a.add(R1, R2)
-                base = R1
-            if j % 3:
-                a.ldr_index(R7, base, R2, j % 3 - 1)
-            elif base == R0:
-                a.ldr_w(R7, R0)
-            else:
-                a.ldr(R7, R1)
+            base = load_column(a, R7, base, R1, j)
             a.ldrd(R9, R10, SP, weights + 8 * (i * kw + j))
             a.uxtb16(R8, R7, 8)
             a.uxtb16(R7, R7)

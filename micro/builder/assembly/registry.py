@@ -15,7 +15,7 @@ from ..kernels.trees import Trees
 from ..kernels.window import Loops, window_loops
 from ..quantization.doubled import DoubledRequant
 from ..quantization.reference import ZERO, Requant
-from . import dsp, dsp_depthwise, dsp_dot, scalar_depthwise, scalar_dot, scalar_recurrent
+from . import dsp, dsp_depthwise, dsp_depthwise_pairs, dsp_dot, scalar_depthwise, scalar_dot, scalar_recurrent
 from .assembler import Assembler
 from .driver import Call, Kernel, Table, trees
 from .driver.layers import BEGIN, copied, filled, moved, repeated
@@ -299,7 +299,10 @@ def _depthwise(layer: Depthwise, family: str, x: View, y: View, places: Mapping[
     if requant is None or how == "once" or len(layer.weights) != channels or kh * kw > most:
         return None
     oh, ow = window.output(*layer.image[:2])
-    dx = window.dilations[1] * channels
+    dx, step = (v[1] * channels for v in (window.dilations, window.strides))
+    pitch, across = window.dilations[0] * x.pitch, window.strides[0] * x.pitch
+    pairs = family == DSP and _in_pairs(layer, ow)
+    stepped = dsp_depthwise.columns_stepped(kw + pairs) * dx
     numbers = {
         "x": places["i0"] + window.corner(x),
         "y": places["o"] + y.origin,
@@ -309,11 +312,11 @@ def _depthwise(layer: Depthwise, family: str, x: View, y: View, places: Mapping[
         "wz": layer.weight_zero,
         "C": channels,
         "dx": dx,
-        "dy": window.dilations[0] * x.pitch - dsp_depthwise.columns_stepped(kw) * dx,
+        "dy": pitch - stepped,
         "rows": oh,
         "cols": ow,
-        "xstep": window.strides[1] * channels,
-        "xrow": window.strides[0] * x.pitch - ow * window.strides[1] * channels,
+        "xstep": step,
+        "xrow": across if pairs else across - ow * step,
         "ystep": channels,
         "ygap": y.pitch - y.row,
         **requant,
@@ -321,9 +324,25 @@ def _depthwise(layer: Depthwise, family: str, x: View, y: View, places: Mapping[
     size = f"depthwise_{kh}x{kw}"
     if family == DSP:
         up, each = requant["up"] > 0, min(channels, 4)
+        few = {f"of_{each}": True} if each < 4 else {}
+        if pairs:
+            full = not (requant["c1"] or requant["c2"])
+            make = _bind(dsp_depthwise_pairs.depthwise, kh, kw, each, up, full, bool(how))
+            name = _name(f"{size}_pairs", how, up=up, full=full, **few)
+            moves = {"last": (ow - 2) * step, "back": 2 * step - (kh - 1) * pitch - stepped, "yrow": y.pitch}
+            return [Call(Kernel(name, make, dsp_depthwise_pairs.frame(kh * kw, bool(how))), {**numbers, **moves})]
         make = _bind(dsp_depthwise.depthwise, kh, kw, each, up, bool(how))
-        name = _name(size, how, up=up, **({f"of_{each}": True} if each < 4 else {}))
-        return [Call(Kernel(name, make, dsp_depthwise.frame(kh * kw, bool(how))), numbers)]
+        return [Call(Kernel(_name(size, how, up=up, **few), make, dsp_depthwise.frame(kh * kw, bool(how))), numbers)]
     split = layer.requant.split > 0
     make = _scalar(scalar_depthwise.depthwise, family, kh, kw, split, bool(how))
     return [Call(Kernel(_name(size, how, split=split), make, scalar_depthwise.frame(kh * kw)), numbers)]
+
+
+def _in_pairs(layer: Depthwise, columns: int) -> bool:
+    """Whether a kernel for ARMv7E-M computes two neighboring positions at a time: their windows must share columns."""
+    window, requant = layer.window, layer.requant
+    if isinstance(requant, DoubledRequant) and max(requant.shifts) >= 0:
+        return False
+    small = window.kernel[0] * window.kernel[1] <= dsp_depthwise_pairs.MOST_TAPS
+    enough = columns > 3 or columns == 2  # of three, one would be computed twice
+    return small and enough and window.strides[1] == window.dilations[1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from . import scalar_doubled
+from .dsp_depthwise import columns_stepped
 from .frame import Frame
 from .scalar import H0, H1, H2, V0, V1, V2, V3, V4, V5, V6, V7, Scalar
 from .scalar_dot import REQUANT, clamp, requantize
@@ -91,11 +92,12 @@ def _position(a: Scalar, f: Frame, kh: int, kw: int, split: bool, doubled: bool)
         if i:
             a.plus(V0, H2)
         for j in range(kw):
-            if j and j % 3 == 0:
-                a.plus(V0, V1)
+            ahead = j - columns_stepped(j)
+            if ahead == 3:
                 a.plus(V0, V2)
-            if j % 3:
-                a.byte_at(V3, V0, (V1, V2)[j % 3 - 1])
+                ahead = 1
+            if ahead:
+                a.byte_at(V3, V0, (V1, V2)[ahead - 1])
             else:
                 a.byte(V3, V0)
             a.get(V4, f.block + 4 * (i * kw + j))
