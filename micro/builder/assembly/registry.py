@@ -95,7 +95,7 @@ def sums(rows: Rows, family: str, source: int | str, places: Mapping[str, int]) 
     if family == DSP:
         kernel, own = _dsp_dot((), k, k, True, requant["up"] > 0, places["zs"], wide=True)
     else:
-        kernel, own = _scalar_dot(family, (), k, k, n < 4, rows.requant.split > 0, places["zs"], wide=True)
+        kernel, own = _scalar_dot(family, (), k, k, n < 4, rows.requant, places["zs"], wide=True)
     places_of: dict[str, int | str] = {"x": source, "y": places["o"], "w": places["wo"], "q": 4 * (places["to"] + 2)}
     numbers: dict[str, int | str] = {"K": k, "N": n, "lift": rows.lift, "wz": ZERO, **one, **requant, **own}
     return Call(kernel, {**numbers, **places_of})
@@ -216,7 +216,7 @@ def _dot(layer: Dot, family: str, x: View, y: View, places: Mapping[str, int]) -
         kernel, own = _dsp_dot(loops, run, k, one, requant["up"] > 0, places["zs"], how=how)
         numbers["left"] = layer.positions
     else:
-        kernel, own = _scalar_dot(family, loops, run, k, n < 4, layer.requant.split > 0, places["zs"], how=how)
+        kernel, own = _scalar_dot(family, loops, run, k, n < 4, layer.requant, places["zs"])
     return [
         Call(
             kernel,
@@ -269,10 +269,9 @@ def _scalar_dot(
     run: int,
     k: int,
     few: bool,
-    split: bool,
+    requant: Requant,
     scratch_at: int,
     wide: bool = False,
-    how: str = "",
 ) -> tuple[Kernel, dict[str, int]]:
     gather = bool(loops)
     (n0, step0), (n1, step1) = _two_loops(loops)
@@ -287,8 +286,15 @@ def _scalar_dot(
         "after1": step1 - run,
         "after0": step0 - n1 * step1,
     }
-    name = _name("conv", how, gather=gather, few=few, split=split, wide=wide)
-    return Kernel(name, _scalar(scalar_dot.conv, family, gather, few, split, wide, how), scalar_dot.FRAME), fields
+    how, apart, full = _how(requant), scalar_dot.halves(requant), scalar_dot.is_full(requant)
+    name = _name("conv", how, gather=gather, few=few, **_arithmetic(apart, full), wide=wide)
+    make = _scalar(scalar_dot.conv, family, gather, few, apart, wide, full, how)
+    return Kernel(name, make, scalar_dot.FRAME), fields
+
+
+def _arithmetic(apart: str, full: bool) -> dict[str, bool]:
+    """Flags of names, for scalar_dot.halves and is_full."""
+    return {apart: True, "full": full} if apart else {"full": full}
 
 
 def _depthwise(layer: Depthwise, family: str, x: View, y: View, places: Mapping[str, int]) -> list[Call] | None:
@@ -333,9 +339,10 @@ def _depthwise(layer: Depthwise, family: str, x: View, y: View, places: Mapping[
             return [Call(Kernel(name, make, dsp_depthwise_pairs.frame(kh * kw, bool(how))), {**numbers, **moves})]
         make = _bind(dsp_depthwise.depthwise, kh, kw, each, up, bool(how))
         return [Call(Kernel(_name(size, how, up=up, **few), make, dsp_depthwise.frame(kh * kw, bool(how))), numbers)]
-    split = layer.requant.split > 0
-    make = _scalar(scalar_depthwise.depthwise, family, kh, kw, split, bool(how))
-    return [Call(Kernel(_name(size, how, split=split), make, scalar_depthwise.frame(kh * kw)), numbers)]
+    apart, full = scalar_dot.halves(layer.requant), scalar_dot.is_full(layer.requant)
+    make = _scalar(scalar_depthwise.depthwise, family, kh, kw, apart, full, bool(how))
+    name = _name(size, how, **_arithmetic(apart, full))
+    return [Call(Kernel(name, make, scalar_depthwise.frame(kh * kw)), numbers)]
 
 
 def _in_pairs(layer: Depthwise, columns: int) -> bool:

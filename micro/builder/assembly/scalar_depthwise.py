@@ -20,8 +20,8 @@ def frame(taps: int) -> Frame:
     )
 
 
-def depthwise(a: Scalar, kh: int, kw: int, split: bool, doubled: bool) -> Scalar:
-    """A window of kh rows and kw columns. doubled: in TensorFlow Lite's arithmetic."""
+def depthwise(a: Scalar, kh: int, kw: int, apart: str, full: bool, doubled: bool) -> Scalar:
+    """A window of kh rows and kw columns. apart, full: as in scalar_dot; doubled: in TensorFlow Lite's arithmetic."""
     taps = kh * kw
     f = frame(taps)
     a.enter(f, {"x": "A", "y": "A", "w": "W", "q": "T"})
@@ -64,7 +64,7 @@ def depthwise(a: Scalar, kh: int, kw: int, split: bool, doubled: bool) -> Scalar
     a.get(V3, f["cols"])
     a.label("position")
     a.put(V3, f["col"])
-    _position(a, f, kh, kw, split, doubled)
+    _position(a, f, kh, kw, apart, full, doubled)
     a.get(V3, f["col"])
     a.step(V3, -1)
     a.go_if_not_zero_now(V3, "position", far=True)
@@ -83,7 +83,7 @@ def depthwise(a: Scalar, kh: int, kw: int, split: bool, doubled: bool) -> Scalar
     return a
 
 
-def _position(a: Scalar, f: Frame, kh: int, kw: int, split: bool, doubled: bool) -> None:
+def _position(a: Scalar, f: Frame, kh: int, kw: int, apart: str, full: bool, doubled: bool) -> None:
     """One output: x at H0, y at H1, dy in H2, dx in V1 and twice in V2, the constants in V6
     and V7; moves x and y on."""
     a.copy(V0, H0)
@@ -106,10 +106,10 @@ def _position(a: Scalar, f: Frame, kh: int, kw: int, split: bool, doubled: bool)
     if doubled:
         both = (lambda d: a.get(d, f["m"])), (lambda d: a.get(d, f["m2"]))
         scalar_doubled.doubled(a, f, V5, *both, (V3, V4, V0, V6, V7), "0", True)
-        clamp(a, f, V5, V0, "0")
     else:
         a.get(V4, f["m"])
-        requantize(a, f, V5, V4, split, (V0, V3), (V6, V7), "0")
+        requantize(a, f, V5, V4, apart, (V0, V3), (V6, V7))
+    clamp(a, f, V5, V0, "0", full)
     a.copy(V3, H1)
     a.store_byte(V5, V3)
     for high, name in ((H0, "xstep"), (H1, "ystep")):
