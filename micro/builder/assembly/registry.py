@@ -15,7 +15,7 @@ from ..kernels.trees import Trees
 from ..kernels.window import Loops, window_loops
 from ..quantization.doubled import DoubledRequant
 from ..quantization.reference import ZERO, Requant
-from . import dsp, dsp_depthwise, dsp_depthwise_pairs, dsp_dot, scalar_depthwise, scalar_dot, scalar_recurrent
+from . import dsp, dsp_depthwise, dsp_depthwise_pairs, dsp_dot, scalar_depthwise, scalar_depthwise_pairs, scalar_dot, scalar_recurrent
 from .assembler import Assembler
 from .driver import Call, Kernel, Table, trees
 from .driver.layers import BEGIN, copied, filled, moved, repeated
@@ -307,8 +307,9 @@ def _depthwise(layer: Depthwise, family: str, x: View, y: View, places: Mapping[
     oh, ow = window.output(*layer.image[:2])
     dx, step = (v[1] * channels for v in (window.dilations, window.strides))
     pitch, across = window.dilations[0] * x.pitch, window.strides[0] * x.pitch
-    pairs = family == DSP and _in_pairs(layer, ow)
-    stepped = dsp_depthwise.columns_stepped(kw + pairs) * dx
+    pairs = _in_pairs(layer, ow, family)
+    stepped_of = scalar_depthwise_pairs if pairs and family != DSP else dsp_depthwise
+    stepped = stepped_of.columns_stepped(kw + pairs) * dx
     numbers = {
         "x": places["i0"] + window.corner(x),
         "y": places["o"] + y.origin,
@@ -322,7 +323,7 @@ def _depthwise(layer: Depthwise, family: str, x: View, y: View, places: Mapping[
         "rows": oh,
         "cols": ow,
         "xstep": step,
-        "xrow": across if pairs else across - ow * step,
+        "xrow": across - ow * step,
         "ystep": channels,
         "ygap": y.pitch - y.row,
         **requant,
@@ -334,21 +335,23 @@ def _depthwise(layer: Depthwise, family: str, x: View, y: View, places: Mapping[
         if pairs:
             full = not (requant["c1"] or requant["c2"])
             make = _bind(dsp_depthwise_pairs.depthwise, kh, kw, each, up, full, bool(how))
-            name = _name(f"{size}_pairs", how, up=up, full=full, **few)
-            moves = {"last": (ow - 2) * step, "back": 2 * step - (kh - 1) * pitch - stepped, "yrow": y.pitch}
+            name = _name(size, how, pairs=pairs, up=up, full=full, **few)
+            moves = {"xrow": across, "yrow": y.pitch, "last": (ow - 2) * step}
+            moves["back"] = 2 * step - (kh - 1) * pitch - stepped
             return [Call(Kernel(name, make, dsp_depthwise_pairs.frame(kh * kw, bool(how))), {**numbers, **moves})]
         make = _bind(dsp_depthwise.depthwise, kh, kw, each, up, bool(how))
         return [Call(Kernel(_name(size, how, up=up, **few), make, dsp_depthwise.frame(kh * kw, bool(how))), numbers)]
     apart, full = scalar_dot.halves(layer.requant), scalar_dot.is_full(layer.requant)
-    make = _scalar(scalar_depthwise.depthwise, family, kh, kw, apart, full, bool(how))
-    name = _name(size, how, **_arithmetic(apart, full))
-    return [Call(Kernel(name, make, scalar_depthwise.frame(kh * kw)), numbers)]
+    kind = scalar_depthwise_pairs if pairs else scalar_depthwise
+    make = _scalar(kind.depthwise, family, kh, kw, apart, full, bool(how))
+    name = _name(size, how, pairs=pairs, **_arithmetic(apart, full))
+    return [Call(Kernel(name, make, kind.frame(kh * kw)), numbers)]
 
 
-def _in_pairs(layer: Depthwise, columns: int) -> bool:
-    """Whether a kernel for ARMv7E-M computes two neighboring positions at a time: their windows must share columns."""
+def _in_pairs(layer: Depthwise, columns: int, family: str) -> bool:
+    """Whether a kernel computes two neighboring positions at a time: their windows must share columns."""
     window, requant = layer.window, layer.requant
-    if isinstance(requant, DoubledRequant) and max(requant.shifts) >= 0:
+    if family == DSP and isinstance(requant, DoubledRequant) and max(requant.shifts) >= 0:
         return False
     small = window.kernel[0] * window.kernel[1] <= dsp_depthwise_pairs.MOST_TAPS
     enough = columns > 3 or columns == 2  # of three, one would be computed twice

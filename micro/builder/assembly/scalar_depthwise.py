@@ -26,30 +26,7 @@ def depthwise(a: Scalar, kh: int, kw: int, apart: str, full: bool, doubled: bool
     f = frame(taps)
     a.enter(f, {"x": "A", "y": "A", "w": "W", "q": "T"})
     a.label("channel")
-    a.get(V0, f["w"])
-    a.get(V2, f["wz"])
-    done = 0
-    for k in range(taps):
-        if k - done == 32:
-            a.step(V0, 32)
-            done = k
-        a.byte(V1, V0, k - done)
-        a.minus(V1, V2)
-        a.put(V1, f.block + 4 * k)
-    a.step(V0, taps - done)
-    a.put(V0, f["w"])
-    a.get(V0, f["q"])
-    a.word(V1, V0)
-    a.get(V2, f["lift"])
-    a.minus(V1, V2)
-    a.put(V1, f["b"])
-    a.word(V1, V0, 4)
-    a.put(V1, f["m"])
-    if doubled:
-        a.word(V1, V0, 8)
-        a.put(V1, f["m2"])
-    a.step(V0, 12 if doubled else 8)
-    a.put(V0, f["q"])
+    load_channel(a, f, taps, doubled)
     for high, name in ((H0, "x"), (H1, "y"), (H2, "dy")):
         a.get(V0, f[name])
         a.copy(high, V0)
@@ -74,13 +51,46 @@ def depthwise(a: Scalar, kh: int, kw: int, apart: str, full: bool, doubled: bool
     a.get(V3, f["row"])
     a.step(V3, -1)
     a.go_if_not_zero_now(V3, "row", far=True)
+    next_channel(a, f)
+    a.leave(f)
+    return a
+
+
+def load_channel(a: Scalar, f: Frame, taps: int, doubled: bool) -> None:
+    """Copy the next channel's weights, less their zero, bias and multiplier to the stack. Clobbers V0 to V2."""
+    a.get(V0, f["w"])
+    a.get(V2, f["wz"])
+    done = 0
+    for k in range(taps):
+        if k - done == 32:
+            a.step(V0, 32)
+            done = k
+        a.byte(V1, V0, k - done)
+        a.minus(V1, V2)
+        a.put(V1, f.block + 4 * k)
+    a.step(V0, taps - done)
+    a.put(V0, f["w"])
+    a.get(V0, f["q"])
+    a.word(V1, V0)
+    a.get(V2, f["lift"])
+    a.minus(V1, V2)
+    a.put(V1, f["b"])
+    a.word(V1, V0, 4)
+    a.put(V1, f["m"])
+    if doubled:
+        a.word(V1, V0, 8)
+        a.put(V1, f["m2"])
+    a.step(V0, 12 if doubled else 8)
+    a.put(V0, f["q"])
+
+
+def next_channel(a: Scalar, f: Frame) -> None:
+    """Go on to the label "channel" with the next channel, if there is one."""
     for name, by in (("x", 1), ("y", 1), ("C", -1)):
         a.get(V0, f[name])
         a.step(V0, by)
         a.put(V0, f[name])
     a.go_if_zero("ne", V0, "channel", far=True)
-    a.leave(f)
-    return a
 
 
 def _position(a: Scalar, f: Frame, kh: int, kw: int, apart: str, full: bool, doubled: bool) -> None:
