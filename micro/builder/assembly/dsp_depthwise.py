@@ -8,7 +8,7 @@ which the others, from the bytes that follow, are not written.
 
 from __future__ import annotations
 
-from .dsp import REQUANT, enter, leave, multiplier
+from .dsp import REQUANT, enter, leave, multiplier, shifted, shifted_multiplier
 from .frame import Frame
 from .thumb import LR, R0, R1, R2, R3, R4, R5, R6, R7, R8, R9, R10, R11, R12, SP
 from .thumb_dsp import ThumbDsp
@@ -21,13 +21,14 @@ MOST_TAPS = 100
 
 
 NUMBERS = {
-    False: (("m0",), ("m1",), ("m2",), ("m3",)),
-    True: tuple((f"m{k}", f"left{k}", f"right{k}", f"half{k}") for k in range(4)),
+    "": (("m0",), ("m1",), ("m2",), ("m3",)),
+    "twice": tuple((f"m{k}", f"left{k}", f"right{k}", f"half{k}") for k in range(4)),
+    "shifted": tuple((f"m{k}", f"right{k}") for k in range(4)),
 }
-"""A channel's multiplier, and its shifts if the key is True (TensorFlow Lite's arithmetic)."""
+"""How sums are rescaled, as in dsp_dot.DOUBLED -> each channel's multiplier and shifts."""
 
 
-def frame(taps: int, doubled: bool = False) -> Frame:
+def frame(taps: int, how: str = "") -> Frame:
     """x, y: the first window and output, of channel 0; w, q: as in dsp_dot.CONV; C, N: channels of a pixel, of the
     output; dx: bytes from one column of the window to the next; dy: from one row to the next, less the steps taken
     within the row; rows, cols: positions; xstep: from one position to the next; xrow: what is added after a row; ygap:
@@ -36,7 +37,7 @@ def frame(taps: int, doubled: bool = False) -> Frame:
     """
     return Frame(
         ("x", "y", "w", "q", "lift", "C", "dx", "dy", "rows", "cols", "xstep", "xrow", "ystep", "ygap", "wz") + REQUANT,
-        ("at", "row", "b0", "b1", "b2", "b3") + tuple(name for names in NUMBERS[doubled] for name in names),
+        ("at", "row", "b0", "b1", "b2", "b3") + tuple(name for names in NUMBERS[how] for name in names),
         8 * taps,
     )
 
@@ -47,11 +48,10 @@ def columns_stepped(columns: int) -> int:
     return max(0, (columns - 2) // 2 * 2)
 
 
-def depthwise(kh: int, kw: int, channels: int, up: bool, doubled: bool) -> ThumbDsp:
-    """A window of kh rows and kw columns. channels: 4 or, if there are fewer, their number; doubled: in TensorFlow
-    Lite's arithmetic."""
+def depthwise(kh: int, kw: int, channels: int, up: bool, how: str) -> ThumbDsp:
+    """A window of kh rows and kw columns. channels: 4 or, if there are fewer, their number; how: a key of NUMBERS."""
     a, taps = ThumbDsp(), kh * kw
-    f = frame(taps, doubled)
+    f = frame(taps, how)
     weights = f.block
     enter(a, f, {"x": R0, "y": R0, "w": R1, "q": R2})
     for name in ("c1", "c2"):
@@ -64,7 +64,7 @@ def depthwise(kh: int, kw: int, channels: int, up: bool, doubled: bool) -> Thumb
 
     a.label("group")
     load_weights(a, f, taps, channels)
-    load_numbers(a, f, channels, doubled)
+    load_numbers(a, f, channels, how)
 
     a.ldr(R4, SP, f["x"])
     a.add_w(R0, R4, R0)
@@ -82,7 +82,7 @@ def depthwise(kh: int, kw: int, channels: int, up: bool, doubled: bool) -> Thumb
     a.ldr(R1, SP, f["cols"])
     a.label("position")
     a.push(R1)
-    _position(a, f, kh, kw, channels, up, doubled, weights, 4)
+    _position(a, f, kh, kw, channels, up, how, weights, 4)
     a.pop(R1)
     a.subs_imm(R1, 1)
     a.b_if_w("ne", "position")
@@ -139,24 +139,29 @@ def load_weights(a: ThumbDsp, f: Frame, taps: int, channels: int) -> None:
     a.b_if("ne", "weights")
 
 
-def load_numbers(a: ThumbDsp, f: Frame, channels: int, doubled: bool) -> None:
+def load_numbers(a: ThumbDsp, f: Frame, channels: int, how: str) -> None:
     """Copy the biases and multipliers of some channels, the first of which is in r0, to the stack."""
     a.ldr(R1, SP, f["q"])
     a.add_w(R1, R1, R0, 3)
-    if doubled:
+    if how:
         a.add_w(R1, R1, R0, 2)
     a.ldr(R3, SP, f["lift"])
-    if not doubled:
+    if not how:
         a.ldr(R2, SP, f["scale"])
     for k in range(channels):
         a.ldr(R4, R1)
         a.subs(R4, R4, R3)
         a.str_(R4, SP, f[f"b{k}"])
-        if not doubled:
+        if not how:
             a.ldr(R5, R1, 4)
             a.lsls_reg(R5, R2)
             a.str_(R5, SP, f[f"m{k}"])
             a.adds_imm(R1, 8)
+            continue
+        if how == "shifted":
+            shifted_multiplier(a, R1)
+            a.strd(R7, R8, SP, f.pair(f"m{k}", f"right{k}"))
+            a.adds_imm(R1, 12)
             continue
         multiplier(a, R1)
         a.addw(R2, R2, 1)
@@ -201,7 +206,7 @@ def _products(a: ThumbDsp, kh: int, kw: int, weights: int) -> None:
 
 
 def _position(
-    a: ThumbDsp, f: Frame, kh: int, kw: int, channels: int, up: bool, doubled: bool, weights: int, pushed: int
+    a: ThumbDsp, f: Frame, kh: int, kw: int, channels: int, up: bool, how: str, weights: int, pushed: int
 ) -> None:
     """Four outputs: x at r0, dx in r2, dy in r11, y in lr, the biases at r12. Moves r0 and lr on."""
     a.ldm(R12, *SUMS)
@@ -211,7 +216,12 @@ def _position(
         for s in SUMS:
             a.lsl_reg(s, s, R1)
     a.ldr(R1, SP, f["base"] + pushed)
-    if doubled:
+    if how == "shifted":
+        for k, s in enumerate(SUMS):
+            a.ldrd(R7, R8, SP, f.pair(f"m{k}", f"right{k}") + pushed)
+            shifted(a, (s,), R1)
+            a.usat(s, 8, s)
+    elif how:
         for k, s in enumerate(SUMS):
             _doubled(a, f, k, s, pushed)
     else:

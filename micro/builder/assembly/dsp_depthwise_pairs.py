@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .dsp import REQUANT, enter, leave
+from .dsp import REQUANT, enter, leave, shifted
 from .dsp_depthwise import NUMBERS, load_column, load_numbers, load_weights
 from .frame import Frame
 from .thumb import LR, R0, R1, R2, R3, R4, R5, R6, R7, R8, R9, R10, R11, R12, SP
@@ -20,7 +20,7 @@ MOST_TAPS = 25
 """Larger windows would make the kernel long, and gain little."""
 
 
-def frame(taps: int, doubled: bool = False) -> Frame:
+def frame(taps: int, how: str = "") -> Frame:
     """As dsp_depthwise.frame, with other moves. dy: from the last step within a row of the window to the next row;
     back: from the last step within a window to the next pair's; last: from a row's first position to its last pair;
     xrow, yrow: from one row of positions to the next.
@@ -29,16 +29,15 @@ def frame(taps: int, doubled: bool = False) -> Frame:
         ("x", "y", "w", "q", "lift", "C", "dx", "dy", "rows", "last", "xstep", "back", "xrow", "ystep", "yrow", "wz")
         + REQUANT,
         ("at", "row", "from", "ahead", "end", "line", "to", "tostep", "b0", "b1", "b2", "b3")
-        + tuple(name for names in NUMBERS[doubled] for name in names),
+        + tuple(name for names in NUMBERS[how] for name in names),
         8 * taps,
     )
 
 
-def depthwise(kh: int, kw: int, channels: int, up: bool, full: bool, doubled: bool) -> ThumbDsp:
-    """As dsp_depthwise.depthwise. full: outputs range over whole bytes; doubled: every product is shifted to the
-    right."""
+def depthwise(kh: int, kw: int, channels: int, up: bool, full: bool, how: str) -> ThumbDsp:
+    """As dsp_depthwise.depthwise. full: outputs range over whole bytes; how: "" or "shifted"."""
     a, taps = ThumbDsp(), kh * kw
-    f = frame(taps, doubled)
+    f = frame(taps, how)
     enter(a, f, {"x": R0, "y": R0, "w": R1, "q": R2})
     for name in () if full else ("c1", "c2"):
         a.ldr(R4, SP, f[name])
@@ -53,7 +52,7 @@ def depthwise(kh: int, kw: int, channels: int, up: bool, full: bool, doubled: bo
 
     a.label("group")
     load_weights(a, f, taps, channels)
-    load_numbers(a, f, channels, doubled)
+    load_numbers(a, f, channels, how)
     a.ldr(R4, SP, f["x"])
     a.add(R0, R4)
     a.ldr(R4, SP, f["y"])
@@ -79,7 +78,7 @@ def depthwise(kh: int, kw: int, channels: int, up: bool, full: bool, doubled: bo
         else:
             a.ldr_w(sums[0], R7)
     _products(a, f, kh, kw, channels)
-    (_doubled if doubled else _by_product)(a, f, channels, up)
+    (_shifted if how else _by_product)(a, f, channels, up)
     _store(a, f, channels, full)
     a.ldrd(R7, R8, SP, f.pair("ahead", "end"))
     a.add(R0, R7)
@@ -165,21 +164,14 @@ def _by_product(a: ThumbDsp, f: Frame, channels: int, up: bool) -> None:
                 a.usat(s, 8, s)
 
 
-def _doubled(a: ThumbDsp, f: Frame, channels: int, _: bool) -> None:
-    """As dsp.doubled, for channels whose products are all shifted to the right."""
+def _shifted(a: ThumbDsp, f: Frame, channels: int, _: bool) -> None:
+    """As dsp.shifted, saturated to bytes."""
     a.ldr(R1, SP, f["base"])
     for k in range(channels):
         both = FIRST[k], SECOND[k]
-        a.ldrd(R7, R8, SP, f.pair(f"m{k}", f"left{k}"))
+        a.ldrd(R7, R8, SP, f.pair(f"m{k}", f"right{k}"))
+        shifted(a, both, R1)
         for s in both:
-            a.lsl_reg(s, s, R8)
-            a.smmulr(s, s, R7)
-        a.ldrd(R7, R8, SP, f.pair(f"right{k}", f"half{k}"))
-        for s in both:
-            a.add_sign(s, s, s)
-            a.add_w(s, s, R8)
-            a.asr_reg(s, s, R7)
-            a.add_w(s, s, R1)
             a.usat(s, 8, s)
 
 

@@ -171,8 +171,11 @@ def _bound(requant: Requant, family: str) -> dict[str, int] | None:
 
 
 def _how(requant: Requant) -> str:
-    """How often TensorFlow Lite's arithmetic rounds ("once" or "twice"); "" for other arithmetic."""
-    return ("twice" if requant.twice else "once") if isinstance(requant, DoubledRequant) else ""
+    """How often TensorFlow Lite's arithmetic rounds ("once" or "twice", or "shifted": twice, and DoubledRequant's
+    `shifted`); "" for other arithmetic."""
+    if not isinstance(requant, DoubledRequant):
+        return ""
+    return "shifted" if requant.shifted else "twice" if requant.twice else "once"
 
 
 @cache
@@ -334,16 +337,16 @@ def _depthwise(layer: Depthwise, family: str, x: View, y: View, places: Mapping[
         few = {f"of_{each}": True} if each < 4 else {}
         if pairs:
             full = not (requant["c1"] or requant["c2"])
-            make = _bind(dsp_depthwise_pairs.depthwise, kh, kw, each, up, full, bool(how))
+            make = _bind(dsp_depthwise_pairs.depthwise, kh, kw, each, up, full, how)
             name = _name(size, how, pairs=pairs, up=up, full=full, **few)
             moves = {"xrow": across, "yrow": y.pitch, "last": (ow - 2) * step}
             moves["back"] = 2 * step - (kh - 1) * pitch - stepped
-            return [Call(Kernel(name, make, dsp_depthwise_pairs.frame(kh * kw, bool(how))), {**numbers, **moves})]
-        make = _bind(dsp_depthwise.depthwise, kh, kw, each, up, bool(how))
-        return [Call(Kernel(_name(size, how, up=up, **few), make, dsp_depthwise.frame(kh * kw, bool(how))), numbers)]
+            return [Call(Kernel(name, make, dsp_depthwise_pairs.frame(kh * kw, how)), {**numbers, **moves})]
+        make = _bind(dsp_depthwise.depthwise, kh, kw, each, up, how)
+        return [Call(Kernel(_name(size, how, up=up, **few), make, dsp_depthwise.frame(kh * kw, how)), numbers)]
     apart, full = scalar_dot.halves(layer.requant), scalar_dot.is_full(layer.requant)
     kind = scalar_depthwise_pairs if pairs else scalar_depthwise
-    make = _scalar(kind.depthwise, family, kh, kw, apart, full, bool(how))
+    make = _scalar(kind.depthwise, family, kh, kw, apart, full, how)
     name = _name(size, how, pairs=pairs, **_arithmetic(apart, full))
     return [Call(Kernel(name, make, kind.frame(kh * kw)), numbers)]
 
@@ -351,7 +354,7 @@ def _depthwise(layer: Depthwise, family: str, x: View, y: View, places: Mapping[
 def _in_pairs(layer: Depthwise, columns: int, family: str) -> bool:
     """Whether a kernel computes two neighboring positions at a time: their windows must share columns."""
     window, requant = layer.window, layer.requant
-    if family == DSP and isinstance(requant, DoubledRequant) and max(requant.shifts) >= 0:
+    if family == DSP and isinstance(requant, DoubledRequant) and not requant.shifted:
         return False
     small = window.kernel[0] * window.kernel[1] <= dsp_depthwise_pairs.MOST_TAPS
     enough = columns > 3 or columns == 2  # of three, one would be computed twice

@@ -20,13 +20,13 @@ def frame(taps: int) -> Frame:
     )
 
 
-def depthwise(a: Scalar, kh: int, kw: int, apart: str, full: bool, doubled: bool) -> Scalar:
-    """A window of kh rows and kw columns. apart, full: as in scalar_dot; doubled: in TensorFlow Lite's arithmetic."""
+def depthwise(a: Scalar, kh: int, kw: int, apart: str, full: bool, how: str) -> Scalar:
+    """A window of kh rows and kw columns. apart, full, how: as in scalar_dot.conv."""
     taps = kh * kw
     f = frame(taps)
     a.enter(f, {"x": "A", "y": "A", "w": "W", "q": "T"})
     a.label("channel")
-    load_channel(a, f, taps, doubled)
+    load_channel(a, f, taps, bool(how))
     for high, name in ((H0, "x"), (H1, "y"), (H2, "dy")):
         a.get(V0, f[name])
         a.copy(high, V0)
@@ -41,7 +41,7 @@ def depthwise(a: Scalar, kh: int, kw: int, apart: str, full: bool, doubled: bool
     a.get(V3, f["cols"])
     a.label("position")
     a.put(V3, f["col"])
-    _position(a, f, kh, kw, apart, full, doubled)
+    _position(a, f, kh, kw, apart, full, how)
     a.get(V3, f["col"])
     a.step(V3, -1)
     a.go_if_not_zero_now(V3, "position", far=True)
@@ -93,7 +93,7 @@ def next_channel(a: Scalar, f: Frame) -> None:
     a.go_if_zero("ne", V0, "channel", far=True)
 
 
-def _position(a: Scalar, f: Frame, kh: int, kw: int, apart: str, full: bool, doubled: bool) -> None:
+def _position(a: Scalar, f: Frame, kh: int, kw: int, apart: str, full: bool, how: str) -> None:
     """One output: x at H0, y at H1, dy in H2, dx in V1 and twice in V2, the constants in V6
     and V7; moves x and y on."""
     a.copy(V0, H0)
@@ -113,9 +113,9 @@ def _position(a: Scalar, f: Frame, kh: int, kw: int, apart: str, full: bool, dou
             a.get(V4, f.block + 4 * (i * kw + j))
             a.times(V4, V3)
             a.plus(V5, V4)
-    if doubled:
+    if how:
         both = (lambda d: a.get(d, f["m"])), (lambda d: a.get(d, f["m2"]))
-        scalar_doubled.doubled(a, f, V5, *both, (V3, V4, V0, V6, V7), "0", True)
+        scalar_doubled.rescaled(a, f, V5, *both, (V3, V4, V0, V6), "0", how)
     else:
         a.get(V4, f["m"])
         requantize(a, f, V5, V4, apart, (V0, V3), (V6, V7))

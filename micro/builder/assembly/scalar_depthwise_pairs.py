@@ -30,7 +30,7 @@ def frame(taps: int) -> Frame:
     )
 
 
-def depthwise(a: Scalar, kh: int, kw: int, apart: str, full: bool, doubled: bool) -> Scalar:
+def depthwise(a: Scalar, kh: int, kw: int, apart: str, full: bool, how: str) -> Scalar:
     """As scalar_depthwise.depthwise."""
     taps = kh * kw
     f = frame(taps)
@@ -39,7 +39,7 @@ def depthwise(a: Scalar, kh: int, kw: int, apart: str, full: bool, doubled: bool
     a.plus(V0, V0)
     a.put(V0, f["twosteps"])
     a.label("channel")
-    load_channel(a, f, taps, doubled)
+    load_channel(a, f, taps, bool(how))
     for high, name in ((H0, "x"), (H1, "y"), (H2, "dy"), (H3, "offset")):
         a.get(V0, f[name])
         a.copy(high, V0)
@@ -52,8 +52,10 @@ def depthwise(a: Scalar, kh: int, kw: int, apart: str, full: bool, doubled: bool
     a.label("pair")
     a.put(V3, f["col"])
     _products(a, f, kh, kw)
-    if doubled:
-        _doubled(a, f)
+    if how:
+        both = (lambda d: a.get(d, f["m"])), (lambda d: a.get(d, f["m2"]))
+        for s in (V6, V7):
+            scalar_doubled.rescaled(a, f, s, *both, (V0, V3, V4, V5), str(s), how)
     else:
         a.get(V0, f["rest"])
         a.get(V5, f["m"])
@@ -61,7 +63,7 @@ def depthwise(a: Scalar, kh: int, kw: int, apart: str, full: bool, doubled: bool
             requantize(a, f, s, V5, apart, (V3, V4), (H3, V0))
     for s in (V6, V7):
         clamp(a, f, s, V3, str(s), full)
-    if apart == "split" or doubled:
+    if apart == "split" or how:
         _distances(a, f)
     a.copy(V3, H1)
     a.get(V5, f["ystep"])
@@ -129,9 +131,3 @@ def _products(a: Scalar, f: Frame, kh: int, kw: int) -> None:
                 a.times(V3, V5)
                 a.plus(V6, V3)
 
-
-def _doubled(a: Scalar, f: Frame) -> None:
-    """Rescale both sums as TensorFlow Lite does."""
-    both = (lambda d: a.get(d, f["m"])), (lambda d: a.get(d, f["m2"]))
-    for s in (V6, V7):
-        scalar_doubled.doubled(a, f, s, *both, (V0, V1, V3, V4, V5), str(s), True)

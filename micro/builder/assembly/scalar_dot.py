@@ -121,8 +121,8 @@ def clamp(a: Scalar, f: Frame, s: int, first: int, mark: str, full: bool) -> Non
 
 def conv(a: Scalar, gather: bool, few: bool, apart: str, wide: bool, full: bool, how: str) -> Scalar:
     """gather: the window has several runs; few: there are fewer than four channels, computed one by one; apart: as
-    `halves`; wide: the outputs are 16-bit numbers; full: as `is_full`; how: "twice" or "once": how often TensorFlow
-    Lite's arithmetic rounds."""
+    `halves`; wide: the outputs are 16-bit numbers; full: as `is_full`; how: as in
+    scalar_doubled.rescaled, "" for other arithmetic."""
     f = FRAME
     a.enter(f, {"x": "A", "y": "A", "w": "W", "q": "T", **({"g": "A"} if gather else {})})
     a.get(V0, f["x"])
@@ -220,7 +220,7 @@ def _requantize_sum(a: Scalar, f: Frame, k: int, apart: str, each: int, full: bo
     def lower(d: int) -> None:
         a.word(d, V4, each * k + 8)
 
-    scalar_doubled.doubled(a, f, V0, upper, lower, (V1, V2, V3, V6, V7), str(k), how == "twice")
+    scalar_doubled.rescaled(a, f, V0, upper, lower, (V1, V2, V3, V6), str(k), how)
     clamp(a, f, V0, V2, str(k), full)
 
 

@@ -45,6 +45,15 @@ class ThumbDsp(Thumb):
             (lsl >> 2) << 12 | d << 8 | (lsl & 3) << 6 | m,
         )
 
+    def orr_lsr(self, d: int, n: int, m: int, imm5: int) -> None:
+        """d = n | m >> imm5."""
+        check("a shift", imm5, range(1, 32))
+        self._two(
+            f"orr.w {name(d)}, {name(n)}, {name(m)}, lsr #{imm5}",
+            0xEA40 | n,
+            (imm5 >> 2) << 12 | d << 8 | (imm5 & 3) << 6 | 0x10 | m,
+        )
+
     def and_w(self, d: int, n: int, m: int) -> None:
         self._two(f"and.w {name(d)}, {name(n)}, {name(m)}", 0xEA00 | n, d << 8 | m)
 
