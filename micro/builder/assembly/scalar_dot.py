@@ -10,7 +10,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 from ..quantization.doubled import DoubledRequant
-from ..quantization.reference import Requant
+from ..quantization.reference import LIMIT, Requant
 from . import scalar_doubled
 from .frame import Frame
 from .scalar import H0, H1, H2, H3, V0, V1, V2, V3, V4, V5, V6, V7, Scalar
@@ -20,6 +20,8 @@ SUMS = (H0, H1, H2, H3)
 REQUANT = ("offset", "rest", "split", "mask", "low", "high")
 
 UNROLL = 8
+
+BYTE = 8
 
 FRAME = Frame(
     (
@@ -39,22 +41,28 @@ def halves(r: Requant) -> str:
     that of `split` low bits."""
     if isinstance(r, DoubledRequant) or not r.split:
         return ""
-    return "bytes" if r.split in (8, 9) else "split"
+    fits = _offset(r, BYTE) < LIMIT  # calls on Xtensa pass it as a small integer
+    return "bytes" if r.split in (BYTE, BYTE + 1) and fits else "split"
+
+
+def _offset(r: Requant, split: int) -> int:
+    """As Requant.offset, with another split."""
+    rest = r.shift - split
+    return (r.zero << rest) + (1 << rest >> 1)
 
 
 def requant_fields(r: Requant) -> dict[str, int]:
     """Values of REQUANT.
 
-    Where 9 bits would be multiplied apart, 8 are: the result is the same, and no number doubles more than once, which
-    a word of 32 bits has room for beside `reference.LIMIT`.
+    Where 9 bits would be multiplied apart, 8 may be: the result is the same, and no number more than doubles, which a
+    word of 32 bits has room for beside LIMIT.
     """
     if isinstance(r, DoubledRequant):
         return scalar_doubled.fields(r)
-    split = 8 if halves(r) == "bytes" else r.split
-    rest = r.shift - split
+    split = BYTE if halves(r) == "bytes" else r.split
     return {
-        "offset": (r.zero << rest) + (1 << rest >> 1),
-        "rest": rest,
+        "offset": _offset(r, split),
+        "rest": r.shift - split,
         "split": split,
         "mask": (1 << split) - 1,
         "low": r.low,
