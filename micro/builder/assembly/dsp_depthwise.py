@@ -95,20 +95,7 @@ def depthwise(kh: int, kw: int, channels: int, up: bool, how: str) -> ThumbDsp:
     a.str_(R4, SP, f["row"])
     a.b_if_w("ne", "row")
 
-    a.ldr(R0, SP, f["at"])
-    a.adds_imm(R0, 4)
-    a.ldr(R1, SP, f["C"])
-    a.cmp(R0, R1)
-    a.b_if("cs", "done")
-    a.subs_imm(R1, 4)
-    a.cmp(R0, R1)
-    a.b_if("ls", "whole")
-    a.mov(R0, R1)
-    a.label("whole")
-    a.str_(R0, SP, f["at"])
-    a.b_w("group")
-    a.label("done")
-    leave(a)
+    next_group(a, f)
     return a
 
 
@@ -137,6 +124,24 @@ def load_weights(a: ThumbDsp, f: Frame, taps: int, channels: int) -> None:
     a.strd_after(R4, R5, R3, 8)
     a.subs_w(R12, R12, 1)
     a.b_if("ne", "weights")
+
+
+def next_group(a: ThumbDsp, f: Frame) -> None:
+    """Go on to the label "group" with the next four channels, or return to the driver."""
+    a.ldr(R0, SP, f["at"])
+    a.adds_imm(R0, 4)
+    a.ldr(R1, SP, f["C"])
+    a.cmp(R0, R1)
+    a.b_if("cs", "done")
+    a.subs_imm(R1, 4)
+    a.cmp(R0, R1)
+    a.b_if("ls", "whole")
+    a.mov(R0, R1)
+    a.label("whole")
+    a.str_(R0, SP, f["at"])
+    a.b_w("group")
+    a.label("done")
+    leave(a)
 
 
 def load_numbers(a: ThumbDsp, f: Frame, channels: int, how: str) -> None:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .dsp import REQUANT, enter, leave, shifted
-from .dsp_depthwise import NUMBERS, load_column, load_numbers, load_weights
+from .dsp import REQUANT, enter, shifted
+from .dsp_depthwise import NUMBERS, load_column, load_numbers, load_weights, next_group
 from .frame import Frame
 from .thumb import LR, R0, R1, R2, R3, R4, R5, R6, R7, R8, R9, R10, R11, R12, SP
 from .thumb_dsp import ThumbDsp
@@ -106,21 +106,7 @@ def depthwise(kh: int, kw: int, channels: int, up: bool, full: bool, how: str) -
     a.str_(R4, SP, f["row"])
     a.b_if_w("ne", "row")
 
-    if channels == 4:
-        a.ldr(R0, SP, f["at"])
-        a.adds_imm(R0, 4)
-        a.ldr(R1, SP, f["C"])
-        a.cmp(R0, R1)
-        a.b_if("cs", "done")
-        a.subs_imm(R1, 4)
-        a.cmp(R0, R1)
-        a.b_if("ls", "whole")
-        a.mov(R0, R1)
-        a.label("whole")
-        a.str_(R0, SP, f["at"])
-        a.b_w("group")
-        a.label("done")
-    leave(a)
+    next_group(a, f)
     return a
 
 

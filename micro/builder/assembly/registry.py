@@ -15,7 +15,16 @@ from ..kernels.trees import Trees
 from ..kernels.window import Loops, window_loops
 from ..quantization.doubled import DoubledRequant
 from ..quantization.reference import ZERO, Requant
-from . import dsp, dsp_depthwise, dsp_depthwise_pairs, dsp_dot, scalar_depthwise, scalar_depthwise_pairs, scalar_dot, scalar_recurrent
+from . import (
+    dsp,
+    dsp_depthwise,
+    dsp_depthwise_pairs,
+    dsp_dot,
+    scalar_depthwise,
+    scalar_depthwise_pairs,
+    scalar_dot,
+    scalar_recurrent,
+)
 from .assembler import Assembler
 from .driver import Call, Kernel, Table, trees
 from .driver.layers import BEGIN, copied, filled, moved, repeated

@@ -45,13 +45,7 @@ def depthwise(a: Scalar, kh: int, kw: int, apart: str, full: bool, how: str) -> 
     a.get(V3, f["col"])
     a.step(V3, -1)
     a.go_if_not_zero_now(V3, "position", far=True)
-    for high, name in ((H0, "xrow"), (H1, "ygap")):
-        a.get(V3, f[name])
-        a.plus(high, V3)
-    a.get(V3, f["row"])
-    a.step(V3, -1)
-    a.go_if_not_zero_now(V3, "row", far=True)
-    next_channel(a, f)
+    next_row(a, f)
     a.leave(f)
     return a
 
@@ -84,8 +78,14 @@ def load_channel(a: Scalar, f: Frame, taps: int, doubled: bool) -> None:
     a.put(V0, f["q"])
 
 
-def next_channel(a: Scalar, f: Frame) -> None:
-    """Go on to the label "channel" with the next channel, if there is one."""
+def next_row(a: Scalar, f: Frame) -> None:
+    """Go on to the label "row" with the next row, its counter in V3, or to "channel" with the next channel."""
+    for high, name in ((H0, "xrow"), (H1, "ygap")):
+        a.get(V3, f[name])
+        a.plus(high, V3)
+    a.get(V3, f["row"])
+    a.step(V3, -1)
+    a.go_if_not_zero_now(V3, "row", far=True)
     for name, by in (("x", 1), ("y", 1), ("C", -1)):
         a.get(V0, f[name])
         a.step(V0, by)

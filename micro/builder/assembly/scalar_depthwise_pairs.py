@@ -8,7 +8,7 @@ from __future__ import annotations
 from . import scalar_doubled
 from .frame import Frame
 from .scalar import H0, H1, H2, H3, V0, V1, V2, V3, V4, V5, V6, V7, Scalar
-from .scalar_depthwise import load_channel, next_channel
+from .scalar_depthwise import load_channel, next_row
 from .scalar_dot import REQUANT, clamp, requantize
 
 MOST_TAPS = 25
@@ -85,13 +85,7 @@ def depthwise(a: Scalar, kh: int, kw: int, apart: str, full: bool, how: str) -> 
     a.number(V3, 1)
     a.go("pair")
     a.label("row done")
-    for high, name in ((H0, "xrow"), (H1, "ygap")):
-        a.get(V3, f[name])
-        a.plus(high, V3)
-    a.get(V3, f["row"])
-    a.step(V3, -1)
-    a.go_if_not_zero_now(V3, "row", far=True)
-    next_channel(a, f)
+    next_row(a, f)
     a.leave(f)
     return a
 
@@ -130,4 +124,3 @@ def _products(a: Scalar, f: Frame, kh: int, kw: int) -> None:
                 a.get(V5, f.block + 4 * (i * kw + j))
                 a.times(V3, V5)
                 a.plus(V6, V3)
-

@@ -35,7 +35,6 @@ FRAME = Frame(
 by four."""
 
 
-
 def halves(r: Requant) -> str:
     """How a sum's product with its multiplier is computed: "" in one, "bytes": that of its low byte apart, "split":
     that of `split` low bits."""

@@ -82,9 +82,7 @@ def _shifted(a: Scalar, f: Frame, s: int, upper: Load, lower: Load, spare: Spare
     a.right_by(s, s, 1)
 
 
-def _doubled(
-    a: Scalar, f: Frame, s: int, upper: Load, lower: Load, spare: Spare, mark: str, twice: bool
-) -> None:
+def _doubled(a: Scalar, f: Frame, s: int, upper: Load, lower: Load, spare: Spare, mark: str, twice: bool) -> None:
     _product(a, f, s, upper, lower, spare, True)
     u, v, e, t = spare
     # v: the shift to the right; e: the one to the left.
