@@ -14,6 +14,7 @@ from ..kernels.recurrence import Rows, SumsIn
 from ..kernels.writer import Writer
 from ..program import Program, Step
 from .inputs import TRIED, grid_table, has_grid, in_grid, inputs_source
+from .outputs import outputs_source
 
 DRIVE = "drive"
 """The driver's name."""
@@ -81,7 +82,8 @@ def kernels_source(program: Program, dialect: str, arch: str = "") -> str:
     """
     made = _layers(program, dialect, arch)
     lines = _joined([line for group in made.groups for line in group])
-    text = "\n\n".join([*made.functions, *filter(None, [inputs_source(program, dialect, made.put)])])
+    own = [inputs_source(program, dialect, made.put), outputs_source(program, bool(made.put))]
+    text = "\n\n".join([*made.functions, *filter(None, own)])
     begin = ["global a, w, t, l", *made.begin] if made.begin else []  # as variables of `bind` they would be too many
     run = ["def run():", *(f"    {line}" for line in lines or ["pass"])]
     bind = "def bind(A, W, T):\n" + "".join(f"    {line}\n" for line in [*begin, *run, "return run"])

@@ -8,6 +8,7 @@ from textwrap import indent
 
 from ..program import Port, Program
 from .inputs import grid_table, has_grid, in_grid, integers
+from .outputs import GET_LARGE, has_large
 from .loading import Deployed, Pack, Partition, loading
 from .trees import trees_functions, trees_state
 
@@ -206,7 +207,7 @@ PUT
 def get(which=0):
     """The numbers of an output, as a list."""
     scale, zero = output_grids[which]
-GET_WORDS    return [scale * (q - zero) for q in outputs[which]]
+GET_WORDSGET_LARGE    return [scale * (q - zero) for q in outputs[which]]
 
 
 def best(which=0):
@@ -300,6 +301,7 @@ def _int8(program: Program) -> str:
         parts.append(_PUT_GRID.replace("INTEGERS", whole))
     text = _INT8.replace("PUT\n", "".join(parts))
     text = text.replace("GET_WORDS", _GET_WORDS.format(outs) if outs else "")
+    text = text.replace("GET_LARGE", GET_LARGE if has_large(program) else "")
     return text.replace("BEST", f"get(which) if which in {outs} else outputs[which]" if outs else "outputs[which]")
 
 
