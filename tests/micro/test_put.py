@@ -20,6 +20,7 @@ from emberlet.micro.builder.program import Port, Program
 
 from tools.boards_in_qemu import EmulatedBoard
 from tools.microcontrollers.models import build_digits, deployed, desktop_boards
+from tools.microcontrollers.running import module_files
 from tools.micropython import Port as MicroPython
 from tools.micropython_builds import firmware
 
@@ -186,10 +187,7 @@ def test_numbers_go_to_one_of_the_inputs_or_nowhere(name: str, widths: tuple[int
     board = EmulatedBoard(name)
     ports = [Port("x", (4,), 6, 0.5, 3, width=widths[0]), Port("y", (2,), 14, 0.5, 3, width=widths[1])]
     made = replace(program(*ports), arena=18)
-    source, code = kernels_source(made, "viper", board.arch), machine_code(made, board.arch)
-    files = {"net_kernels.mpy": compile_mpy(source, "net_kernels", board.arch, code=code)}
-    for key, text in (("net_weights", "W = T = b''\n"), ("net", model_source(made))):
-        files[f"{key}.mpy"] = compile_mpy(text, key, board.arch)
+    files = module_files(made, board.arch)
     counts = {-3: 2, -2: 4, -1: 2, 0: 4, 1: 2, 2: 2, 3: 4}
     said = board.run(WHICH.format(counts=list(counts.items())), files).split("\n")
     assert said[0] == str(widths != (2, 2) and name != firmware.FLOATS_IN_WORDS.name)

@@ -14,6 +14,7 @@ from emberlet.micro.builder.build import BuildResult
 from emberlet.micro.builder.compile import compile_mpy
 from emberlet.micro.builder.emit.inputs import integers
 from emberlet.micro.builder.emit.kernels import kernels_source, machine_code
+from emberlet.micro.builder.emit.model import model_source
 from emberlet.micro.builder.kernels.layer import Array
 from emberlet.micro.builder.program import Program
 from emberlet.micro.builder.quantization.reference import quantize
@@ -90,6 +91,16 @@ def run_program(
     files = [folder] if "Wasm" in port.name else []
     result = port.run(script, heap="64M", micropypath=[], files=files, timeout=300).check()
     return np.frombuffer(base64.b64decode(result.stdout), np.float32 if program.is_float else np.uint8)
+
+
+def module_files(program: Program, arch: str) -> dict[str, bytes]:
+    """The files of a program without weights, with assembly kernels for an instruction set."""
+    name = program.name
+    kernels, code = kernels_source(program, "viper", arch), machine_code(program, arch)
+    files = {f"{name}_kernels.mpy": compile_mpy(kernels, f"{name}_kernels", arch, code=code)}
+    for key, text in ((f"{name}_weights", "W = T = b''\n"), (name, model_source(program))):
+        files[f"{key}.mpy"] = compile_mpy(text, key, arch)
+    return files
 
 
 def inputs_in_arena(program: Program, values: list[Array]) -> bytes:
