@@ -15,6 +15,7 @@ from .assembly.driver import Kernel, Table
 from .assembly.registry import DSP, FAMILIES, RV32, THUMB
 from .emit.inputs import in_grid, integers
 from .emit.kernels import DRIVE, assembly_kernels, driver_table, kernels_source
+from .emit.outputs import has_large, is_large
 from .program import Program
 
 FITTED = {DSP: 0, THUMB: 1, RV32: 2}
@@ -74,6 +75,9 @@ RANKS, BYTES, WORDS, GET = (
 """Those of an input, and of each number, for each of FITTED: features of trees in a list, bytes, and words, which are
 converted in bytecode. GET: of the output."""
 
+LARGE = ((90_000, 30), (110_000, 30), (90_000, 30))
+"""Those of an output from a driver whose list is filled in machine code: half of the bytes that there are occur."""
+
 DRIVEN = ((6000, 95), (7400, 95), (6000, 85))
 """The same for a list or an array of floats that a driver converts."""
 
@@ -101,7 +105,8 @@ def instructions(program: Program, arch: str) -> float:
     which = FITTED.get(family, 2 if family else 0)
     total = RUN[which] + sum(COSTS[key][which] * count for key, count in counted(program, arch).items())
     parts = [(_way(program, k, which, family in FITTED), port) for k, port in enumerate(program.inputs)]
-    parts += [(GET[which], port) for port in program.outputs[:1]]
+    large = family in FITTED and has_large(program)
+    parts += [((LARGE if large and is_large(port) else GET)[which], port) for port in program.outputs[:1]]
     for (fixed, each), port in parts:
         total += fixed + each * port.size // port.width
     return total

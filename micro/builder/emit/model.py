@@ -8,8 +8,8 @@ from textwrap import indent
 
 from ..program import Port, Program
 from .inputs import grid_table, has_grid, in_grid, integers
-from .outputs import GET_LARGE, has_large
 from .loading import Deployed, Pack, Partition, loading
+from .outputs import GET_LARGE, has_large
 from .trees import trees_functions, trees_state
 
 
