@@ -124,26 +124,3 @@ def test_a_choice_between_many_elements_is_numpys(dtype: str, shapes: tuple[tupl
         for _ in range(2):
             found = np.asarray(run(*given))
             np.testing.assert_array_equal(found.view(np.uint8), want.view(np.uint8))
-
-
-def test_a_model_that_does_little_runs_uncompiled_and_keeps_nothing_of_its_results(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv("EMBERLET_PLANS", "")
-    x = emberlet.asarray(np.ones((512, 512), np.float32), backend="numpy")
-    small = emberlet.asarray(np.ones(4, np.float32), backend="numpy")
-    sums = compile(lambda a: a + a)
-    many = compile(lambda a: F.exp(F.sin(a * 2 + 1) * F.cos(a)) / 3 - a)
-    for fast, quicker in ((sums, True), (many, False)):
-        for _ in range(3):
-            np.asarray(fast(small))[...] = 7
-        np.testing.assert_array_equal(np.asarray(fast(small)), np.asarray(fast.model(small)))
-        assert ("quicker uncompiled" in repr(fast)) is quicker
-    np.testing.assert_array_equal(np.asarray(sums(x)), np.full((512, 512), 2))
-    for view in (lambda a: a, lambda a: a.T, lambda a: (a + 1, a[0]), lambda a: F.broadcast_to(a + 1, (2, 512, 512))):
-        fast = compile(view)
-        for _ in range(2):
-            out = fast(x)
-            for part in out if isinstance(out, tuple) else (out,):
-                np.asarray(part)[...] = 9
-        np.testing.assert_array_equal(np.asarray(x), 1)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 from ...backend import get_backend
@@ -9,6 +11,19 @@ from ...tensor import Tensor
 from . import complex64, complex128, named, refuse_elsewhere
 
 
+def _recorded(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """A function of a tensor that a plan of NumPy calls has as one call, since it takes the array."""
+
+    @wraps(function)
+    def call(x: Any, *args: Any) -> Tensor:
+        record = getattr(x.backend, "recorded", None) if x.backend.name == "numpy" else None
+        found: Tensor = function(x, *args) if record is None else record(function, x, *args)
+        return found
+
+    return call
+
+
+@_recorded
 def part(x: Any, which: str) -> Tensor:
     """The parts `which` of a complex tensor: "real", "imag", or "pairs", (…, 2)."""
     dtype, backend = x.dtype.part, x.backend
@@ -27,6 +42,7 @@ def part(x: Any, which: str) -> Tensor:
     return backend.from_list([getattr(v, which) for v in values], dtype, x.shape)
 
 
+@_recorded
 def conjugate(x: Any) -> Tensor:
     """The conjugates of a complex tensor."""
     if x.backend.name == "numpy":
@@ -34,6 +50,7 @@ def conjugate(x: Any) -> Tensor:
     return x.backend.from_list([v.conjugate() for v in x.backend.to_list(x)], x.dtype, x.shape)
 
 
+@_recorded
 def joined(pairs: Any) -> Tensor:
     """The complex tensor (…) of pairs (…, 2), float32 or float64."""
     backend = get_backend(pairs.backend)

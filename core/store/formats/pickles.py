@@ -210,7 +210,7 @@ class _Machine:
 
     # -- the opcodes
 
-    def run(self) -> tuple[Any, int]:  # noqa: C901
+    def run(self) -> tuple[Any, int]:
         take, number, push, pop = self.take, self.number, self.push, self.pop
         while True:
             op = number(1)

@@ -37,7 +37,8 @@ def lower(writer: Writer) -> None:
 def call_backend(w: Writer, call: Call) -> None:
     """A Call as the numpy backend itself computes it, its results copied to where they are looked for."""
     outs = [w.out(value) for value in call.results]
-    w.emit(_run_whole, call.method, call.keywords, outs, [_filled(w, a) for a in call.args], writes=tuple(outs))
+    run = _run_view if call.views else _run_whole
+    w.emit(run, call.method, call.keywords, outs, [_filled(w, a) for a in call.args], writes=tuple(outs))
 
 
 def _filled(w: Writer, x: Any) -> Any:
@@ -55,7 +56,12 @@ def _tensor(array: Array, dtype: DType) -> Tensor:
 
 def is_whole(step: Step) -> bool:
     """Whether a step calls a primitive as the model does, rather than NumPy."""
-    return step.function is _run_whole
+    return step.function in (_run_whole, _run_view)
+
+
+def is_view(step: Step) -> bool:
+    """Whether such a step copies a part of an argument, which the model returns as it is."""
+    return step.function is _run_view
 
 
 def _run_whole(method: Callable[..., Any], keywords: dict[str, Any], outs: list[Array], args: list[Any]) -> None:
@@ -67,6 +73,11 @@ def _run_whole(method: Callable[..., Any], keywords: dict[str, Any], outs: list[
     _collect(result, found)
     for out, x in zip(outs, found, strict=True):
         np.copyto(out, x.data)
+
+
+def _run_view(method: Callable[..., Any], keywords: dict[str, Any], outs: list[Array], args: list[Any]) -> None:
+    """`_run_whole` of a primitive that returns a part of an argument."""
+    _run_whole(method, keywords, outs, args)
 
 
 def _collect(x: Any, found: list[Tensor]) -> None:
@@ -140,7 +151,28 @@ def bitcast(w: Writer, call: Call) -> None:
     _view(w, call, w.contiguous(w.array(x)).view(numpy_dtype(dtype)))
 
 
+def complex_part(w: Writer, call: Call) -> None:
+    """Of complex numbers (core/host/complex_tensors/parts.py)."""
+    x, which = call.args
+    array, out = w.array(x), call.results[0]
+    if which == "pairs":
+        _view(w, call, w.contiguous(array)[..., None].view(numpy_dtype(out.dtype)))
+    else:
+        _view(w, call, getattr(array, which))
+
+
+def complex_joined(w: Writer, call: Call) -> None:
+    array, out = w.array(call.args[0]), call.results[0]
+    _view(w, call, w.contiguous(array).view(numpy_dtype(out.dtype)).reshape(out.shape))
+
+
 # -- elementwise
+
+
+def conjugate(w: Writer, call: Call) -> None:
+    (x,) = call.args
+    array = w.array(x)
+    w.map(np.conjugate, array, w.out_over(call.results[0], call, x))
 
 
 def unary(w: Writer, call: Call) -> Any:
@@ -310,5 +342,6 @@ TABLE: dict[str, Lower] = {
     "conv": channels_last.conv, "pool": channels_last.pool, "lstm_steps": recurrences.lstm_steps,
     "gru_steps": recurrences.gru_steps, "gather": gradients.gather, "scatter": gradients.scatter,
     "conv_input_gradient": gradients.conv_input, "conv_weight_gradient": gradients.conv_weight,
-    "max_pool_gradient": gradients.max_pool,
+    "max_pool_gradient": gradients.max_pool, "part": complex_part, "joined": complex_joined,
+    "conjugate": conjugate,
 }  # fmt: skip

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,17 +14,16 @@ from ..storage import Array, numpy_dtype
 from . import counts, relus
 from .blocks import grouped
 from .layout import channels_last
-from .lowering import is_whole, lower
-from .memory import Memory
+from .lowering import lower
+from .memory import Memory, address
 from .native import records
 from .native.machine import machine
+from .paying import pays
 from .steps import Step, Writer, lifetimes
 from .threads import schedule, workers
-from .threads.splitting import SPEED, seconds
+from .threads.splitting import seconds
 from .tracing import Trace, Tracing, Value, ValueNeeded, assembled, trace
 
-CALL_OF_PLAN = 2.6e-6  # seconds that a call of a plan takes besides its steps and copies
-PRIMITIVE, STEP = 1.5e-6, 0.7e-6  # seconds that a plan saves for each primitive of the model, and for each NumPy call
 _SPARE = 2  # sets of buffers that a plan keeps: overlapping calls use one each
 
 
@@ -44,34 +42,6 @@ def _order(traced: Trace) -> list[int] | None:
         return None
     numbers: list[int] = [number for _, number in flat]
     return numbers if len(set(numbers)) == len(numbers) else None
-
-
-def pays(writer: Writer, inputs: list[Array], roots: list[Array]) -> bool:
-    """Whether the plan of a Writer is quicker than the model itself. inputs, roots: the arrays that arguments are
-    copied to, and results from.
-
-    A plan copies what it is given and what it returns, and saves what Python does around every call, and memory for
-    what lies in between. With EMBERLET_PLANS=always in the environment every model is run by its plan: for tests.
-    """
-    if os.environ.get("EMBERLET_PLANS") == "always":
-        return True
-    buffers = writer.buffers
-    written = {id(buffers.of(a)) for step in writer.steps for a in step.writes}
-    roots = [a for a in roots if a.size]  # nothing is shared or copied of an empty result
-    found = [buffers.of(a) for a in roots]
-    # A plan gives each result memory of its own, so that the model must do so too: it returns no part of an argument.
-    if len({id(b) for b in found}) < len(roots) or not all(
-        b is not None and id(b) in written and a.flags.c_contiguous and a.nbytes == b.nbytes
-        for a, b in zip(roots, found, strict=True)
-    ):
-        return True
-    copied = sum(a.nbytes for a in (*inputs, *roots))
-    ends = {id(buffers.of(a)) for a in (*inputs, *roots)}
-    between = sum(b.nbytes for b in buffers.all if id(b) not in ends)
-    # A primitive that is called as the model calls it saves nothing.
-    whole = sum(map(is_whole, writer.steps))
-    saved = PRIMITIVE * (len(writer.calls) - whole) + STEP * (len(writer.steps) - whole) + between / SPEED
-    return saved >= CALL_OF_PLAN + 2 * copied / SPEED
 
 
 class Bound:
@@ -144,7 +114,7 @@ class Plan:
         self.root_arrays = [writer.array(v) for v in traced.roots]
         kept = [*self.input_arrays, *self.root_arrays]
         made = all(kind == "tensor" for kind, _ in _parts(self.structure))
-        self.pays = bool(fixed) or self.threads > 1 or not made or pays(writer, self.input_arrays, self.root_arrays)
+        self.pays = bool(fixed) or not made or pays(writer, self.input_arrays, self.root_arrays)
         self.phases: list[schedule.Phase] = []
         self.steps: list[Step]
         if self.threads > 1:
@@ -164,6 +134,7 @@ class Plan:
             self.steps = [s for group in groups for s in group]
             lifetimes(groups, writer.buffers, self.input_arrays, self.root_arrays)
         self._buffers = writer.buffers
+        self._parts = None if self.steps else self._parts_of_arguments()
         self._free: list[Bound] = []
         self._allocate()
 
@@ -176,6 +147,22 @@ class Plan:
         first = Memory(self._buffers, self._arena)
         self.nbytes = first.nbytes
         self._free.append(Bound(self, first))
+
+    def _parts_of_arguments(self) -> list[tuple[int, Any]] | None:
+        """Of each result, (the position of the argument that it is a part of, where it lies there); None if one is
+        none."""
+        whole: dict[int, tuple[int, Array]] = {}
+        for position, a in zip(self.inputs, self.input_arrays, strict=True):
+            buffer = self._buffers.of(a)
+            if buffer is not None and buffer.fill is None and a.flags.c_contiguous and a.nbytes == buffer.nbytes:
+                whole[id(buffer)] = position, a
+        found: list[tuple[int, Any]] = []
+        for root in self.root_arrays:
+            position, a = whole.get(id(self._buffers.of(root)), (-1, root))
+            if position < 0 or not root.size:
+                return None
+            found.append((position, (root.shape, root.dtype, address(root) - address(a), root.strides)))
+        return found
 
     @staticmethod
     def _check(traced: Trace) -> None:
@@ -190,6 +177,11 @@ class Plan:
 
     def arrays(self, given: Sequence[Any]) -> list[Array]:
         """The results for the arrays of all arguments. Calls of several threads may overlap: each has its buffers."""
+        if self._parts is not None and all(given[i].flags.c_contiguous for i, _ in self._parts):
+            return [
+                np.ndarray(shape, dtype, given[i], offset, strides).copy()
+                for i, (shape, dtype, offset, strides) in self._parts
+            ]
         try:
             bound = self._free.pop()
         except IndexError:

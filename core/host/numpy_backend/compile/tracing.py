@@ -48,10 +48,10 @@ class Value:
 
 class Call:
     """A primitive or override of the numpy backend that was called. args: Values, Tensors that are constant, lists of
-    these, and parameters; method: what computes it; results: its Values; single: whether it gave a Tensor;
-    open: whether it belongs to a plan for all lengths."""
+    these, and parameters; method: what computes it; results: its Values; single: whether it gave a Tensor; views:
+    whether that is a part of an argument; open: whether it belongs to a plan for all lengths."""
 
-    __slots__ = ("args", "keywords", "method", "op", "open", "results", "single")
+    __slots__ = ("args", "keywords", "method", "op", "open", "results", "single", "views")
 
     def __init__(self, op: str, method: Callable[..., Any], args: tuple[Any, ...], keywords: dict[str, Any]) -> None:
         self.op = op
@@ -60,6 +60,7 @@ class Call:
         self.keywords = keywords
         self.results: list[Value] = []
         self.single = True
+        self.views = False
         self.open = False
 
     def operands(self) -> Iterator[Value]:
@@ -113,6 +114,7 @@ class Tracing(Backend):
         self.eager = eager
         self.calls: list[Call] = []
         self.folded = 0
+        self._others: dict[str, Callable[..., Any]] = {}
         self.OVERRIDES = eager.OVERRIDES
 
     def __getattr__(self, name: str) -> Any:
@@ -122,7 +124,7 @@ class Tracing(Backend):
         if not callable(method):
             if hasattr(self.eager, name):
                 return getattr(self.eager, name)
-            raise AttributeError(f"backend {self.eager!r} has no {name}")
+            raise AttributeError(name)
 
         def call(*args: Any, **keywords: Any) -> Any:
             return self._call(name, args, keywords)
@@ -136,8 +138,13 @@ class Tracing(Backend):
 
     def checked(self, index: Tensor, lowest: int, end: int, message: str, axis: int) -> Tensor:
         """index, which the plan checks in each call (core/functional/indexing/visibility.py)."""
-        found: Tensor = self._call("checked", (index, lowest, end, message, axis), {})
+        found: Tensor = self.recorded(checked, index, lowest, end, message, axis)
         return found
+
+    def recorded(self, function: Callable[..., Any], *args: Any) -> Any:
+        """function(*args), which takes the arrays of Tensors, as one Call of the plan."""
+        self._others[function.__name__] = function
+        return self._call(function.__name__, args, {})
 
     def matmul_nbits(self, x: Any, weight: Any, scales: Any, zero_points: Any = None, *more: Any, **named: Any) -> Any:
         """The product with packed weights; as one with floats, which NumPy multiplies faster than it unpacks bytes,
@@ -155,7 +162,7 @@ class Tracing(Backend):
 
     def _method(self, name: str) -> Callable[..., Any]:
         """What computes a Call of this name."""
-        found: Callable[..., Any] = checked if name == "checked" else operation(self.eager, name)
+        found: Callable[..., Any] = self._others.get(name) or operation(self.eager, name)
         return found
 
     def _call(self, name: str, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
@@ -179,6 +186,7 @@ class Tracing(Backend):
             if not isinstance(part, Tensor):
                 raise ValueNeeded(f"{name} returns something other than a tensor", inputs)
             call.results.append(Value(call, i, part.dtype, part.shape, inputs))
+            call.views |= any(np.may_share_memory(part.data, x.data.array) for x in found)
             results.append(Tensor(Traced(call.results[-1], part.data), part.dtype, part.shape, self))
         self.calls.append(call)
         return results[0] if call.single else _like(out, iter(results))
@@ -275,13 +283,26 @@ def disassembled(value: Any, roots: list[Value]) -> Any:
 
     def leaf(x: Tensor) -> tuple[str, Any]:
         if not isinstance(x.data, Traced):
-            return ("value", _plain(x))
+            return ("value", _condensed(_plain(x)))
         found = x.data.value
         if found not in roots:
             roots.append(found)
         return ("tensor", roots.index(found))
 
     return disassemble(value, leaf, ValueNeeded)
+
+
+def _condensed(x: Tensor) -> Tensor:
+    """A constant, whose memory is that of one element where all are the same: writing them takes half as long as
+    copying them."""
+    array = x.data
+    if not isinstance(array, np.ndarray) or array.dtype.hasobject or array.size < 2:
+        return x
+    raw = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+    if not np.array_equal(raw[array.itemsize :], raw[: -array.itemsize]):
+        return x
+    one = array.reshape(-1)[:1].copy()
+    return Tensor(np.broadcast_to(one, array.shape), x.dtype, x.shape, x.backend)
 
 
 def assembled(structure: Any, results: list[Any]) -> Any:
