@@ -1,278 +1,161 @@
 """Every function of emberlet on NumPy, compiled and not: no plan may be slower than the functions themselves.
 
 Each function is called alone, on the arguments of the first of ARGUMENTS that it takes, at three sizes; a function that
-takes none of these is called as in tests/core/calls. Both ways run in turns, and the best of the turns counts. A ratio
-is the plan's time divided by the uncompiled one. What has no plan (it asks for values) runs uncompiled, and what
-returns a view of its argument is left out, since a plan has to copy it. Writes benches/results/plans.md; a pattern
-limits the functions and prints the ratios instead.
+takes none of these is called as in OTHERS or in tests/core/calls. A plan's results are the caller's own: where the
+function returns a part of an argument, it is compared with the function and a copy of that.
+
+Both ways are called in turns, in one thread and in its processor time: other work of the machine changes little.
+A ratio is that of their lower deciles, the plan's divided by the function's. What seems slower is measured again and
+longer, and that measure counts. What NumPy's BLAS and a plan compute in several threads is measured once more by the
+clock: those rows need a machine that does nothing else.
+
+Writes benches/results/plans.md; a pattern limits the functions and prints the ratios instead.
 """
 
 from __future__ import annotations
 
 import argparse
-import ast
 import math
 import os
 import re
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping
-from functools import cache
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-import numpy as np
+from _plan_cases import AS_TESTED, SIDES, WHY, Compared, cases, functions, prepared
 
-CALLS = Path(__file__).resolve().parents[1] / "tests" / "core" / "calls"
-SIDES = (8, 128, 1024)
-AS_TESTED = 0  # in place of a size: the arguments of tests/core/calls
-SLOWER = 1.1  # above, a plan counts as slower: the noise of the machine
+SLOWER = 1.1  # above, a plan counts as slower
 LOOKED_UP = 1.5e-6  # seconds more that are none: a compiled function looks up the shapes
-TURNS = 5
-MORE = 20  # turns where the plan seems slower, which is often other work of the machine
-LEAST = 5e-4  # seconds of a turn
-REST = 0.2  # seconds before such a turn of a millisecond: BLAS's threads keep a core after the other way's product
-MOST = 0.02  # seconds: beyond a hundredth of it, the next size is left out
-Arguments = Callable[[int], list[Any]]
-
-_DRAW = np.random.default_rng(0)
+TURN = 3e-5  # least seconds of a turn: of several calls of what is short
+LEAST = 8  # turns
+BUDGETS = (0.05, 0.3, 2.0)  # seconds of all turns, and of those where the plan seemed slower before
+REST = 0.2  # seconds before turns of several threads: BLAS's keep a core after the other way's product
+MOST = 0.05  # seconds: beyond a hundredth of it, the next size is left out
 
 
-def _x(n: int, *shape: int) -> Any:
-    return _DRAW.random(shape or (n, n), np.float32) + np.float32(0.1)
+class Row(NamedTuple):
+    """What was measured at a size: the plan's time divided by the function's, the function's seconds, whether a copy
+    is among them; products: what is compared, where it multiplies matrices."""
+
+    ratio: float
+    seconds: float
+    copies: bool
+    products: Compared | None
 
 
-def _ints(n: int, *shape: int) -> Any:
-    return _DRAW.integers(0, n, shape or (n, n))
+def turns(ways: tuple[Callable[[], Any], ...], clock: Callable[[], float], budget: float, rest: float) -> list[float]:
+    """The lower decile of the seconds of each way, called in turns."""
+    start = clock()
+    ways[0]()
+    times = max(1, math.ceil(TURN / max(clock() - start, 1e-7)))
+    seconds: list[list[float]] = [[] for _ in ways]
+    spent = 0.0
+    while spent < budget or len(seconds[0]) < LEAST:
+        time.sleep(rest)
+        for way, found in zip(ways, seconds, strict=True):
+            start = clock()
+            for _ in range(times):
+                way()
+            took = clock() - start
+            found.append(took / times)
+            spent += took + rest
+    return [sorted(found)[len(found) // 10] for found in seconds]
 
 
-def _mask(n: int) -> Any:
-    return _DRAW.random((n, n)) > 0.5
-
-
-# The first that a function takes and computes, and none of whose tensors it reads on the host.
-ARGUMENTS: tuple[Arguments, ...] = (
-    lambda n: [_x(n)],
-    lambda n: [_x(n), _x(n)],
-    lambda n: [_x(n), _x(n), _x(n)],
-    lambda n: [_mask(n), _x(n), _x(n)],
-    lambda n: [_mask(n)],
-    lambda n: [_mask(n), _mask(n)],
-    lambda n: [_ints(n), _ints(n)],
-    lambda n: [_x(n), 0],
-    lambda n: [_x(n), 1.5],
-    lambda n: [_x(n), (n, n)],
-    lambda n: [_x(n), _ints(n, n)],
-    lambda n: [_x(n), _ints(n)],
-    lambda n: [_ints(n, n), _x(n)],
-    lambda n: [_x(n), 0, _ints(n)],
-    lambda n: [_x(n), 0, _ints(n), _x(n)],
-    lambda n: [[_x(n), _x(n)]],
-    lambda n: [_x(n), _x(n, n)],
-    lambda n: [_x(n), _x(n), _x(n, n)],
-    lambda n: [_x(n), 0, 1],
-    lambda n: [_x(n), 0, 0, n // 2],
-)
-POOLS = ("max_pool2d", "avg_pool2d", "lp_pool2d", "max_pool", "avg_pool")
-IMAGES: Mapping[str, Arguments] = {
-    **{name: lambda n: [_x(n, 1, 4, n, n), 2] for name in POOLS},
-    "conv": lambda n: [_x(n, 1, 4, n, n), _x(n, 8, 4, 3, 3)],
-    "conv2d": lambda n: [_x(n, 1, 4, n, n), _x(n, 8, 4, 3, 3)],
-    "conv_transpose2d": lambda n: [_x(n, 1, 4, n, n), _x(n, 4, 8, 3, 3)],
-    "interpolate": lambda n: [_x(n, 1, 4, n, n), (2 * n, n)],
-    "dot_product_attention": lambda n: [_x(n, 1, 4, n, 16), _x(n, 1, 4, n, 16), _x(n, 1, 4, n, 16)],
-    "instance_norm": lambda n: [_x(n, 1, 4, n, n)],
-    "pixel_shuffle": lambda n: [_x(n, 1, 4, n, n), 2],
-    "leaky_relu": lambda n: [_x(n) - 0.5],
-}  # fmt: skip
-
-
-def functions() -> Iterator[str]:
-    """The names of all functions."""
-    from emberlet.names import FAMILIES
-
-    for methods, others in FAMILIES.values():
-        yield from methods.split()
-        yield from others.split()
-
-
-class _Given(ast.NodeTransformer):
-    """Puts names in the place of the tensors that a call of tests/core/calls makes: X(…), P(…), V(…)."""
-
-    def __init__(self) -> None:
-        self.made: list[str] = []
-
-    def visit_Call(self, node: ast.Call) -> ast.AST:
-        if isinstance(node.func, ast.Name) and node.func.id in ("X", "P", "V"):
-            self.made.append(ast.unparse(node))
-            return ast.Name(f"given{len(self.made)}", ast.Load())
-        return self.generic_visit(node)
-
-
-@cache
-def tested() -> dict[str, list[str]]:
-    """The calls of tests/core/calls by the name of their function."""
-    found: dict[str, list[str]] = {}
-    for path in sorted(CALLS.glob("*.txt")):
-        for line in path.read_text(encoding="utf-8").splitlines():
-            found.setdefault(line.partition("(")[0], []).append(line)
-    return found
-
-
-@cache
-def _scope() -> dict[str, Any]:
-    """The names in the calls of tests/core/calls."""
-    import emberlet
-    from emberlet import functional as F
-    from emberlet import nn
-
-    def drawn(shape: tuple[int, ...], dtype: str, low: int, high: int, step: float) -> Any:
-        return F.astype(F.asarray(_DRAW.integers(low, high, shape) * np.float32(step)), dtype)
-
-    return {
-        **{name: getattr(F, name) for name in dir(F)}, "F": F, "nn": nn, "emberlet": emberlet, "S": slice,
-        "nan": math.nan, "inf": math.inf, "V": lambda values, dtype=None: F.asarray(values, dtype=dtype),
-        "P": lambda *shape, dtype="float32": drawn(shape, dtype, 1, 65, 1 / 64),
-        "X": lambda *shape, dtype="float32": drawn(shape, dtype, -3, 4, 1 if "int" in dtype else 0.4),
-    }  # fmt: skip
-
-
-def as_tested(text: str) -> tuple[Callable[..., Any], list[Any]]:
-    """(the function of its tensors, the tensors) for a call of tests/core/calls."""
-    scope = _scope()
-    given = _Given()
-    body = ast.unparse(given.visit(ast.parse(text, mode="eval")))
-    names = [f"given{i + 1}" for i in range(len(given.made))]
-    call: Callable[..., Any] = eval(f"lambda {', '.join(names)}: {body}", scope)
-    return call, [eval(made, scope) for made in given.made]
-
-
-def on_squares(name: str, arguments: Arguments, n: int) -> tuple[Callable[..., Any], list[Any]]:
-    """(the function of its tensors, the tensors) for some of ARGUMENTS."""
-    import emberlet
-    from emberlet import functional as F
-
-    function = getattr(F, name)
-    given = arguments(n)
-    listed = isinstance(given[0], list)
-    arrays = [a for a in (given[0] if listed else given) if isinstance(a, np.ndarray)]
-
-    def call(*xs: Any) -> Any:
-        rest = iter(xs)
-        if listed:
-            return function(list(xs))
-        return function(*[next(rest) if isinstance(a, np.ndarray) else a for a in given])
-
-    return call, [emberlet.asarray(a, backend="numpy") for a in arrays]
-
-
-def prepared(call: Callable[..., Any], tensors: list[Any]) -> Callable[..., Any] | str:
-    """The function compiled, or why it is not compared: one of WHY, or empty where it does not take these arguments."""
-    from emberlet.errors import EmberletError
-    from emberlet.host.numpy_backend.compile import compile
-    from emberlet.tensor import Tensor
-
-    try:
-        out = call(*tensors)
-        if not tensors or not isinstance(out, (Tensor, list, tuple)):
-            return "no tensor"
-        compiled = compile(call, *tensors)
-        compiled(*tensors)
-    except (EmberletError, TypeError, ValueError, LookupError, AttributeError, ArithmeticError):
-        return ""
-    if compiled.cut is not None:
-        return "values"
-    parts = out if isinstance(out, (list, tuple)) else [out]
-    if not all(isinstance(part, Tensor) for part in parts):
-        return "no tensor"
-    return "view" if shares(parts, [np.asarray(x) for x in tensors]) else compiled
-
-
-WHY = {
-    "view": "They return an argument or a view of it, which a plan copies",
-    "values": "They ask for values, so that they have no plan and run as they are",
-    "no tensor": "They take no tensor, or return something else",
-    "": "In no call of the benchmark",
-}
-
-
-def shares(parts: Any, arrays: list[Any]) -> bool:
-    """Whether a result is a view of an argument."""
-    return any(np.may_share_memory(np.asarray(part), a) for part in parts for a in arrays)
-
-
-def best(call: Callable[[], Any], times: int) -> float:
-    start = time.perf_counter()
-    for _ in range(times):
-        call()
-    return (time.perf_counter() - start) / times
-
-
-def ratio(call: Callable[..., Any], compiled: Callable[..., Any], tensors: list[Any]) -> tuple[float, float]:
+def ratio(compared: Compared, clock: Callable[[], float] = time.thread_time, rest: float = 0.0) -> tuple[float, float]:
     """(seconds of the plan divided by those of the function, seconds of the function)."""
+    call, compiled, tensors = compared.call, compared.compiled, compared.tensors
     ways = (lambda: call(*tensors), lambda: compiled(*tensors))
-    first = min(best(ways[0], 1) for _ in range(2))
-    times = max(1, math.ceil(LEAST / max(first, 1e-7)))
-    seconds = [math.inf, math.inf]
-    for turn in range(MORE):
-        if turn >= TURNS and seconds[1] <= SLOWER * seconds[0]:
+    for way in ways:
+        way()
+    for budget in BUDGETS:
+        function, plan = turns(ways, clock, budget, rest)
+        if plan <= SLOWER * function or plan - function <= LOOKED_UP:
             break
-        for i, way in enumerate(ways):
-            if turn >= TURNS and seconds[0] > 1e-3:
-                time.sleep(REST)
-            seconds[i] = min(seconds[i], best(way, times))
-    return seconds[1] / seconds[0], seconds[0]
+    return plan / function, function
 
 
-def measured(name: str) -> dict[int, tuple[float, float]] | str:
-    """`ratio` at the sizes at which the function takes less than MOST, or one of WHY."""
-    whys: list[str] = []
-    for arguments in (IMAGES[name],) if name in IMAGES else ARGUMENTS:
-        call, tensors = on_squares(name, arguments, SIDES[0])
-        compiled = prepared(call, tensors)
-        if isinstance(compiled, str):
-            whys.append(compiled)
-            continue
-        out = {SIDES[0]: ratio(call, compiled, tensors)}
-        for n in SIDES[1:]:
-            call, tensors = on_squares(name, arguments, n)
-            if list(out.values())[-1][1] > MOST / 100 or isinstance(compiled := prepared(call, tensors), str):
-                break
-            out[n] = ratio(call, compiled, tensors)
-        return out
-    for text in tested().get(name, ()):
-        call, tensors = as_tested(text)
-        compiled = prepared(call, tensors)
-        if not isinstance(compiled, str):
-            return {AS_TESTED: ratio(call, compiled, tensors)}
-        whys.append(compiled)
-    return next((why for why in WHY if why in whys), "")
+def measured(name: str) -> dict[int, Row] | str:
+    """What was measured at each size while that took no longer than a hundredth of MOST, or one of WHY."""
+    out: dict[int, Row] = {}
+    for n, compared in cases(name):
+        if isinstance(compared, str):
+            return compared
+        out[n] = Row(*ratio(compared), compared.views, compared if compared.products else None)
+        if out[n].seconds > MOST / 100:
+            break
+    return out
 
 
-def report(found: Mapping[str, dict[int, tuple[float, float]]], none: Mapping[str, str]) -> str:
+def in_threads(found: Mapping[str, dict[int, Row]], threads: int) -> dict[str, dict[int, Row]]:
+    """The same by the clock, of those whose plans several threads run."""
+    set_threads(threads)
+    out: dict[str, dict[int, Row]] = {}
+    for name, sizes in found.items():
+        for n, row in sizes.items():
+            again = prepared(row.products.call, row.products.tensors) if row.products else ""
+            if not isinstance(again, str) and again.compiled.plan().threads > 1:
+                out.setdefault(name, {})[n] = Row(*ratio(again, time.perf_counter, REST), again.views, None)
+    set_threads(1)
+    return out
+
+
+def set_threads(count: int) -> None:
+    """How many threads NumPy's BLAS multiplies in, and so those of a plan."""
+    from emberlet.host import blas_kernels
+
+    function = blas_kernels.function("set_num_threads")
+    if function is not None:
+        function(count)
+
+
+def line(what: str, rows: Mapping[str, Row]) -> str:
+    """A line of the table."""
+    ratios = sorted(row.ratio for row in rows.values())
+    mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
+    slow = {name: r for name, (r, s, *_) in rows.items() if r > SLOWER and (r - 1) * s > LOOKED_UP}
+    said = ", ".join(f"`{name}` {r:.2f}" for name, r in sorted(slow.items(), key=lambda entry: -entry[1])) or "none"
+    return f"| {what} | {len(rows)} | {mean:.2f} | {ratios[len(ratios) // 2]:.2f} | {said} |"
+
+
+def report(
+    found: Mapping[str, dict[int, Row]], threaded: Mapping[str, dict[int, Row]], none: Mapping[str, str], threads: int
+) -> str:
     lines = [
         "# Compiled and uncompiled functions on NumPy", "",
         "Written by `python3 dev.py bench plans`. Each function alone, on arrays of n × n, or as in tests/core/calls:",
-        "the time of its plan over that of the function itself. The last column has the functions whose plan is slower",
-        f"by more than a tenth and {LOOKED_UP * 1e6:.1f} µs. The machine's load was {os.getloadavg()[0]:.1f} on "
+        "the time of its plan over that of the function itself, in one thread and its processor time; in several",
+        "threads by the clock. The last column has the functions whose plan is slower by more than a tenth and",
+        f"{LOOKED_UP * 1e6:.1f} µs, also when it is measured again. The machine's load was {os.getloadavg()[0]:.1f} on "
         f"{os.cpu_count()} cores.", "",
         "| n | functions | geometric mean | median | slower |", "|---:|---:|---:|---:|---|",
     ]  # fmt: skip
-    for n in (*SIDES, AS_TESTED):
-        ratios = {name: sizes[n][0] for name, sizes in found.items() if n in sizes}
-        if not ratios:
-            continue
-        mean = math.exp(sum(map(math.log, ratios.values())) / len(ratios))
-        slower = {name: r for name, r in ratios.items() if r > SLOWER and (r - 1) * found[name][n][1] > LOOKED_UP}
-        slow = sorted((r, name) for name, r in slower.items())[::-1]
-        said = ", ".join(f"`{name}` {r:.2f}" for r, name in slow) or "none"
-        middle = sorted(ratios.values())[len(ratios) // 2]
-        lines.append(f"| {n or 'as tested'} | {len(ratios)} | {mean:.2f} | {middle:.2f} | {said} |")
-    lines += ["", f"Of {len(found) + len(none)} functions, {len(none)} are not compared:", ""]
+    for of, title in ((found, ""), (threaded, f", {threads} threads")):
+        for n in (*SIDES, AS_TESTED):
+            rows = {name: sizes[n] for name, sizes in of.items() if n in sizes}
+            lines += [line(f"{n or 'as tested'}{title}", rows)] if rows else []
+    viewed = [f"`{name}`" for name, sizes in found.items() if any(row.copies for row in sizes.values())]
+    lines += [
+        "", f"A plan's results are the caller's own. {len(viewed)} functions return an argument or a part of it:",
+        f"they are compared with the function and a copy of that: {', '.join(viewed)}.",
+        "", f"Of {len(found) + len(none)} functions, {len(none)} are not compared:", "",
+    ]  # fmt: skip
     for why, said in WHY.items():
         names = [f"`{name}`" for name, reason in none.items() if reason == why]
         lines += [f"- {said} ({len(names)}): {', '.join(names)}."] if names else []
     return "\n".join([*lines, ""])
+
+
+def said(of: Mapping[int, Row] | str) -> list[str]:
+    """What is printed of a function."""
+    if isinstance(of, str):
+        return [WHY[of]]
+    return [
+        f"{n or 'as tested'}: {row.ratio:.2f} of {row.seconds * 1e6:.1f} µs{' and a copy' * row.copies}"
+        for n, row in of.items()
+    ]
 
 
 def main() -> int:
@@ -280,7 +163,11 @@ def main() -> int:
     parser.add_argument("pattern", nargs="?", help="a regular expression for the names of functions")
     pattern = parser.parse_args().pattern
     warnings.simplefilter("ignore")  # that a function has no plan, which the report says, or that it overflows
-    found: dict[str, dict[int, tuple[float, float]]] = {}
+    from emberlet.host import blas_kernels
+
+    threads = blas_kernels.threads() or 1
+    set_threads(1)
+    found: dict[str, dict[int, Row]] = {}
     none: dict[str, str] = {}
     for name in sorted(set(functions())):
         if name.endswith("_async") or (pattern and not re.fullmatch(pattern, name)):
@@ -291,14 +178,15 @@ def main() -> int:
         else:
             found[name] = sizes
         if pattern:
-            rows = [sizes] if isinstance(sizes, str) else [
-                f"{n or 'as tested'}: {r:.2f} of {s * 1e6:.1f} µs" for n, (r, s) in sizes.items()
-            ]  # fmt: skip
-            print(name, *rows, flush=True)
-    if not pattern:
-        text = report(found, none)
-        (Path(__file__).parent / "results" / "plans.md").write_text(text, encoding="utf-8")
-        print(text)
+            print(name, *said(sizes), flush=True)
+    threaded = in_threads(found, threads) if threads > 1 else {}
+    if pattern:
+        for name, sizes in threaded.items():
+            print(name, f"in {threads} threads", *said(sizes))
+        return 0
+    text = report(found, threaded, none, threads)
+    (Path(__file__).parent / "results" / "plans.md").write_text(text, encoding="utf-8")
+    print(text)
     return 0
 
 
