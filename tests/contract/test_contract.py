@@ -27,6 +27,9 @@ PARTS = 4
 SAME = {"layers": (1, 300), "invalid": (1, 300), "other_runtimes": (6, 60), "chains": (1, 300), "indices": (1, 60),
         "promises": (1, 160), "operations": (1, 600)}  # fmt: skip
 
+if "EMBERLET_CONTRACT_SEED" in os.environ:
+    pytestmark = pytest.mark.timeout(0)  # all cases of a kind may take minutes, and many of a busy machine
+
 
 def asked(name: str) -> tuple[int, int]:
     """The seed and the number of cases of a kind."""

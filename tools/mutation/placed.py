@@ -42,6 +42,7 @@ PAGE = Path("benches/results/placed_bugs.md")
 ENOUGH = 195 / 200
 SCRIPT = Path(__file__).with_name("contract_room.py")
 WARM_LIMIT = 60.0  # seconds of processor time for the kinds that run first
+SOUND = 30.0  # seconds of processor time for these kinds without a bug
 LIMIT = 960.0  # seconds of processor time for the contract: 8 minutes of two cores
 
 
@@ -132,7 +133,7 @@ class Room:
     """A process in a copy of the tree that runs the contract. kinds: for which it is warm; none for a cold one."""
 
     def __init__(self, copy: Copy, seed: int, kinds: Sequence[str] = ()) -> None:
-        self.copy = copy
+        self.copy, self.seed, self.kinds = copy, seed, kinds
         environment = {
             **os.environ,
             "PYTHONDONTWRITEBYTECODE": "",  # each fork imports the copy
@@ -160,15 +161,28 @@ class Room:
         answer: dict[str, Any] = json.loads(line)
         return answer
 
-    def run(self, seconds: float, bug: Bug | None = None, sound: str = "") -> dict[str, Any]:
-        assert self.process.stdin is not None
-        asked: dict[str, Any] = {"first": [], "backends": [], "seconds": seconds}
+    def run(
+        self,
+        seconds: float,
+        bug: Bug | None = None,
+        sound: str = "",
+        first: Sequence[str] = (),
+        backends: Sequence[str] = (),
+    ) -> dict[str, Any]:
+        asked: dict[str, Any] = {"first": first, "backends": backends, "seconds": seconds}
         if bug is not None:
             file = os.path.realpath(self.copy.folder / bug.name)
             asked |= {"first": bug.first, "backends": bug.backends, "file": file, "sound": sound}
+        assert self.process.stdin is not None
         self.process.stdin.write(json.dumps(asked) + "\n")
         self.process.stdin.flush()
         return self._answer()
+
+    def again(self) -> Room:
+        """A new process in the place of this one."""
+        self.process.kill()
+        self.process.wait()
+        return Room(self.copy, self.seed, self.kinds)
 
     def close(self) -> None:
         assert self.process.stdin is not None
@@ -185,6 +199,16 @@ class Rooms:
 
     def verdict(self, bug: Bug, seconds: float, commit: str) -> Verdict:
         """seconds: of processor time. With fewer than LIMIT, the whole contract does not run."""
+        try:
+            answer = self._answer(bug, seconds)
+        except (StepError, OSError):  # the system has ended a process, such as for its memory
+            self.warm, self.cold = self.warm.again(), self.cold.again()
+            answer = self._answer(bug, seconds)
+        if answer["over"] and seconds < LIMIT:
+            return Verdict(bug, "", "not decided", answer["seconds"], commit)
+        return Verdict(bug, answer["caught"], answer["why"], answer["seconds"], commit)
+
+    def _answer(self, bug: Bug, seconds: float) -> dict[str, Any]:
         self.copy.seed(bug)  # type: ignore[arg-type]
         try:
             answer = self.warm.run(min(seconds, WARM_LIMIT), bug, self.copy.sound.decode())
@@ -192,9 +216,7 @@ class Rooms:
                 answer = self.cold.run(seconds, bug)
         finally:
             self.copy.mend(bug)  # type: ignore[arg-type]
-        if answer["over"] and seconds < LIMIT:
-            return Verdict(bug, "", "not decided", answer["seconds"], commit)
-        return Verdict(bug, answer["caught"], answer["why"], answer["seconds"], commit)
+        return answer
 
     def close(self) -> None:
         self.warm.close()
@@ -218,33 +240,49 @@ def main(args: list[str], root: Path, packages: dict[str, Path]) -> int:
         help=f"of processor time for a bug; with fewer than {LIMIT:.0f}, some are not decided",
     )
     parser.add_argument("--left", action="store_true", help="only those that no run has caught yet")
+    parser.add_argument("--resume", action="store_true", help="only those that no run has tried on this commit")
     parser.add_argument("--write", action="store_true", help=f"write the latest verdict of each bug to {PAGE}")
     asked = parser.parse_args(args)
     if not hasattr(os, "fork"):
         raise StepError("dev.py mutate forks its test processes, which this system cannot do: use Linux or macOS")
     every = bugs(root)
     chosen = [b for b in every if not asked.names or {b.room, f"{b.room}:{b.number}"} & set(asked.names)]
-    cache = root / ".cache" / "mutate"
-    kept = Kept(cache / "placed.jsonl")
-    if asked.left:
-        chosen = [b for b in chosen if (known := kept.verdict(b)) is None or not known.caught]
-    # So that a run that is ended early has seen all rooms, and first what no run has tried.
-    chosen.sort(key=lambda b: (kept.verdict(b) is not None, b.number, b.room))
-    if not chosen:
-        raise StepError(f"no bug is named so; rooms: {', '.join(sorted({b.room for b in every}))}")
-    start = time.monotonic()
+    kept = Kept(root / ".cache" / "mutate" / "placed.jsonl")
     commit = subprocess.run(
         ["git", "rev-parse", "--short=8", "HEAD"], cwd=root, capture_output=True, check=True, encoding="utf-8"
     ).stdout.strip()
+    if not chosen:
+        raise StepError(f"no bug is named so; rooms: {', '.join(sorted({b.room for b in every}))}")
+    if asked.left:
+        chosen = [b for b in chosen if (known := kept.verdict(b)) is None or not known.caught]
+    if asked.resume:
+        chosen = [b for b in chosen if (known := kept.verdict(b)) is None or known.commit != commit]
+    # So that a run that is ended early has seen all rooms, and first what no run has tried.
+    chosen.sort(key=lambda b: (kept.verdict(b) is not None, b.number, b.room))
+    caught, tried = _tried(root, chosen, asked, kept, commit, packages) if chosen else (0, 0)
+    if asked.write:
+        (root / PAGE).write_text(page(every, kept), encoding="utf-8")
+    return int(caught < ENOUGH * tried)
+
+
+def _tried(
+    root: Path, chosen: list[Bug], asked: argparse.Namespace, kept: Kept, commit: str, packages: dict[str, Path]
+) -> tuple[int, int]:
+    """(how many of the bugs were caught, how many there are)."""
+    start = time.monotonic()
     jobs = min(asked.jobs, len(chosen))
     kinds = sorted({kind for bug in chosen for kind in bug.first})
+    cache = root / ".cache" / "mutate"
     rooms = [Rooms(Copy(root, cache / f"placed-{k}", packages), asked.seed, kinds) for k in range(jobs)]
-    if asked.seconds >= LIMIT:
-        whole = rooms[0].cold.run(LIMIT)
-        if whole["caught"]:
-            raise StepError(f"the contract fails without a bug: {whole['caught']}: {whole['why']}")
-        say(f"without a bug, the contract takes {whole['seconds']:.0f} s of processor time")
-    say(f"{len(chosen)} bugs")
+    # Without a bug: all of the contract, or the first cases of the kinds that come first.
+    backends = sorted({backend for bug in chosen for backend in bug.backends})
+    whole = asked.seconds >= LIMIT
+    sound = rooms[0].cold.run(LIMIT) if whole else rooms[0].warm.run(SOUND, first=kinds, backends=backends)
+    if sound["caught"] and not sound["over"]:
+        raise StepError(f"the contract fails without a bug: {sound['caught']}: {sound['why']}")
+    if whole:
+        say(f"without a bug, the contract takes {sound['seconds']:.0f} s of processor time")
+    say(f"{len(chosen)} bugs on {commit}")
     free: SimpleQueue[Rooms] = SimpleQueue()
     for room in rooms:
         free.put(room)
@@ -266,9 +304,7 @@ def main(args: list[str], root: Path, packages: dict[str, Path]) -> int:
         room.close()
     caught = sum(bool(v.caught) for v in verdicts)
     say(f"\n{caught} of {len(verdicts)} caught in {time.monotonic() - start:.0f} s")
-    if asked.write:
-        (root / PAGE).write_text(page(every, kept), encoding="utf-8")
-    return int(caught < ENOUGH * len(verdicts))
+    return caught, len(verdicts)
 
 
 def kind(test: str) -> str:

@@ -36,12 +36,8 @@ def trace(function, arguments, backend, shapes=None):
             inputs.append(node)
             x = Tensor(node, x.dtype, shape, backend)
         given.append(x)
-    before, backend.tracing = backend.tracing, True
-    try:
-        with Undrawn(ValueNeeded):
-            result = function(*given)
-    finally:
-        backend.tracing = before
+    with Undrawn(ValueNeeded):
+        result = function(*given)
     roots = []
     return Trace(roots, inputs, _disassembled(result, roots))
 
