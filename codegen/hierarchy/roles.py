@@ -69,7 +69,7 @@ class Roles:
             self._placed(node)
 
     def _layers(self, nodes: Sequence[Node[Any]]) -> None:
-        layers = [n.name for n in nodes if n.op() in (*_PRODUCTS, "Conv")]
+        layers = [n.name for n in nodes if n.op() in (*_PRODUCTS, "Conv", "QuantizedConv")]
         if excites(nodes):
             self.known.update(zip(layers, ("reduce", "expand"), strict=True))
         elif embeds(nodes):

@@ -46,42 +46,6 @@ class Linear(Internal[None]):
 
 
 @dataclass(frozen=True)
-class QuantizedLinearConfig:
-    """block_size: how many of an output's weights share a scale, None: all."""
-
-    rows: int
-    columns: int
-    bits: int
-    block_size: int | None
-
-
-class QuantizedLinear(Internal[QuantizedLinearConfig]):
-    """A dense layer with a packed weight: inputs x, and the values, scale, zero_point (or absent) of its
-    QuantizedWeight, and a bias (columns,), or absent; all but x are constants."""
-
-    static = (1, 2, 3, 4)
-
-    def infer(self) -> tuple[Type, ...]:
-        return (TensorType(self.dtype(0), product_shape(self.shape(0), (self.config.rows, self.config.columns))),)
-
-    def emit(self, e: Emitter) -> Emission:
-        c = self.config
-        parts = ("weight.values", "weight.scale", "weight.zero_point", "bias")
-        weights = {name: self.value(i + 1) for i, name in enumerate(parts)}
-        layer = e.layer(
-            "QuantizedLinear",
-            c.rows,
-            c.columns,
-            weights=weights,
-            bias=default(weights["bias"] is not None),
-            bits=default(c.bits),
-            block_size=default(c.block_size),
-            affine=default(weights["weight.zero_point"] is not None),
-        )
-        return e.apply(layer, e.x(0))
-
-
-@dataclass(frozen=True)
 class MaskedMeanConfig:
     least: float
 

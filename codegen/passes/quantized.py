@@ -1,6 +1,5 @@
-"""Dense layers with weights of few bits: MatMulNBits, and products of floats with a dequantized constant matrix, as
-layers that hold the packed weight. Where the input is dequantized, too, integer kernels take both, and the nodes stay.
-"""
+"""Layers with weights of few bits: MatMulNBits, and products, convolutions and look-ups of a constant that is
+dequantized, as layers that hold the packed weight. Plans multiply integers where the input is dequantized, too."""
 
 from __future__ import annotations
 
@@ -21,14 +20,24 @@ from ..ir.graph import Graph, Node
 from ..ir.value import Stored, Value
 from ..ops.arithmetic import Add
 from ..ops.base import reshaped
-from ..ops.internal import QuantizedLinear, QuantizedLinearConfig
+from ..ops.convolution import Conv
+from ..ops.indexing import Gather
 from ..ops.linear_algebra import Gemm, MatMul
 from ..ops.microsoft_products import MatMulNBits
 from ..ops.movement import Transpose
 from ..ops.quantization import DequantizeLinear
+from ..ops.quantized_layers import (
+    Packing,
+    QuantizedConv,
+    QuantizedConvConfig,
+    QuantizedEmbedding,
+    QuantizedLinear,
+    QuantizedLinearConfig,
+)
+from ..records import replace
 from .rewriting import Change, Rewrite, Walk, instead, rewrite, value_of
 
-SAID = "made {} dense layers with packed weights"
+SAID = "made {} layers with packed weights"
 
 
 def run(graph: Graph) -> Rewrite:
@@ -38,9 +47,14 @@ def run(graph: Graph) -> Rewrite:
 def step(node: Node[Any], walk: Walk) -> Change | None:
     if isinstance(node, Add):
         return biased(node, walk)
-    if not isinstance(node, MatMulNBits | MatMul | Gemm) or node.dtype(0) is not dtypes.float32:
+    if isinstance(node, DequantizeLinear):
+        made: Node[Any] | None = looked_up(node, walk)
+    elif isinstance(node, Gather):
+        made = embedding(node, walk)
+    elif node.inputs and isinstance(node, MatMulNBits | MatMul | Gemm | Conv) and node.dtype(0) is dtypes.float32:
+        made = MAKERS[type(node)](node, walk)
+    else:
         return None
-    made = packed(node) if isinstance(node, MatMulNBits) else dequantized(node, walk)
     return None if made is None else instead(node, SAID, made)
 
 
@@ -71,11 +85,19 @@ class Weight(NamedTuple):
     bits: int
     block: int | None
 
+    def parts(self, node: Node[Any]) -> list[Argument]:
+        """The inputs of a layer in the place of a node that hold its weight."""
+        held = zip(("w", "s", "z"), self[:3], strict=True)
+        return [value_of(f"{node.name}::{k}", v) if v else ABSENT for k, v in held]
+
+    @property
+    def packing(self) -> Packing:
+        return Packing(self.bits, self.block)
+
 
 def layer(node: Node[Any], x: Argument, rows: int, columns: int, w: Weight, bias: Argument) -> QuantizedLinear:
-    parts = [value_of(f"{node.name}::{k}", v) if v else ABSENT for k, v in zip(("w", "s", "z"), w[:3], strict=True)]
-    config = QuantizedLinearConfig(rows, columns, w.bits, w.block)
-    return QuantizedLinear(node.name, (x, *parts, bias), node.outputs, config)
+    config = QuantizedLinearConfig(rows, columns, w.packing)
+    return QuantizedLinear(node.name, (x, *w.parts(node), bias), node.outputs, config)
 
 
 def made(key: Hashable, name: Hashable, dtype: DType, shape: tuple[int, ...], read: Callable[[], Tensor]) -> Value:
@@ -89,7 +111,7 @@ def made(key: Hashable, name: Hashable, dtype: DType, shape: tuple[int, ...], re
     return Value(dtype, shape, Stored(load, key), plain_name(name) if isinstance(name, str) else name)
 
 
-def packed(node: MatMulNBits) -> QuantizedLinear | None:
+def packed(node: MatMulNBits, walk: Walk) -> QuantizedLinear | None:
     """MatMulNBits whose weight is constant and whose blocks are in order."""
     c = node.config
     weight, scale, zero = node.value(1), node.value(2), node.value(3)
@@ -137,8 +159,6 @@ def _middle(points: Tensor, bits: int) -> bool:
 
 def dequantized(node: MatMul | Gemm, walk: Walk) -> QuantizedLinear | None:
     """A product of floats with a constant that is dequantized just before."""
-    if walk.made_by(node.inputs[0], DequantizeLinear) is not None:
-        return None
     bias = ABSENT
     turned = False
     if isinstance(node, Gemm):
@@ -170,10 +190,58 @@ def dequantized(node: MatMul | Gemm, walk: Walk) -> QuantizedLinear | None:
     return layer(node, node.inputs[0], rows, columns, weight, bias)
 
 
+def convolution(node: Conv, walk: Walk) -> QuantizedConv | None:
+    """A convolution with a constant that is dequantized just before."""
+    dq, bias = walk.made_by(node.inputs[1], DequantizeLinear), node.value(2)
+    if dq is None or not walk.alone(node.inputs[1]) or (node.has(2) and bias is None):
+        return None
+    w, value = unpacked(dq, 0), dq.value(0)
+    if w is None or value is None or not 3 <= len(value.shape) <= 5:
+        return None
+    config = QuantizedConvConfig(node.config, value.shape, w.packing)
+    return QuantizedConv(
+        node.name, (node.inputs[0], *w.parts(node), node.inputs[2] if node.has(2) else ABSENT), node.outputs, config
+    )  # fmt: skip
+
+
+def embedding(node: Gather, walk: Walk) -> QuantizedEmbedding | None:
+    """Rows of a constant matrix that is dequantized just before."""
+    dq = walk.made_by(node.inputs[0], DequantizeLinear)
+    alone = dq is not None and walk.alone(node.inputs[0])
+    return rows_of(node, node, dq) if alone and dq is not None else None
+
+
+def looked_up(node: DequantizeLinear, walk: Walk) -> QuantizedEmbedding | None:
+    """Rows of a constant matrix with one scale that are dequantized afterwards."""
+    gather = walk.made_by(node.inputs[0], Gather)
+    value, scale = (None, None) if gather is None else (gather.value(0), node.value(1))
+    if gather is None or value is None or scale is None or scale.size != 1 or node.config.block_size:
+        return None
+    if not walk.alone(node.inputs[0]):
+        return None
+    return rows_of(node, gather, replace(node, inputs=(gather.inputs[0], *node.inputs[1:])))
+
+
+def rows_of(node: Node[Any], gather: Gather, dq: DequantizeLinear) -> QuantizedEmbedding | None:
+    """The embedding in the place of a node that gathers rows of what is dequantized."""
+    w, value = unpacked(dq, 0), dq.value(0)
+    if w is None or value is None or len(value.shape) != 2 or gather.config.axis not in (0, -2):
+        return None
+    if gather.value(1) is not None or gather.tensor(1).rank is None:
+        return None
+    config = QuantizedLinearConfig(*value.shape, w.packing)
+    return QuantizedEmbedding(node.name, (gather.inputs[1], *w.parts(node)), node.outputs, config)
+
+
+MAKERS: dict[type, Callable[[Any, Walk], Node[Any] | None]] = {
+    MatMulNBits: packed, MatMul: dequantized, Gemm: dequantized, Conv: convolution,
+}  # fmt: skip
+
+
 def unpacked(node: DequantizeLinear, axis: int) -> Weight | None:
-    """The packed form of a constant matrix that is dequantized. axis: that of its columns, which are the channels."""
+    """The packed form of a constant that is dequantized. axis: that of its channels."""
     value, scale, zero = node.value(0), node.value(1), node.value(2)
-    if value is None or scale is None or (node.has(2) and zero is None) or len(value.shape) != 2:
+    if value is None or scale is None or (node.has(2) and zero is None) or len(value.shape) < 2:
         return None
     if scale.dtype is not dtypes.float32 or node.config.dtype not in (None, dtypes.float32):
         return None

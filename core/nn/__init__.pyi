@@ -908,6 +908,69 @@ class PRelu(Module):
     def forward(self, x: Tensor) -> Tensor:
         """x (n, c, …) -> the same shape; c is num_parameters unless there is only one slope."""
 
+class QuantizedLinear(Linear):
+    """A Linear with a QuantizedWeight, which products read a few columns at a time, on every backend.
+
+    x (…, d_input) -> (…, d_output). bits: 8, 4 or 2; block_size: how many of an output's weights share a scale (None:
+    all); affine: with zero points. `Module.quantize_weights` makes these of Linear."""
+    d_input: int
+    d_output: int
+    weight: Any
+    bias: Param | None
+    def __init__(self, d_input: int, d_output: int, bias: bool = ..., bits: int = ..., block_size: int | None = ..., affine: bool = ..., dtype: DType | str | None = ..., backend: Backend | str | None = ...) -> None: ...
+    @property
+    def bits(self) -> int:
+        """8, 4 or 2."""
+    @property
+    def block_size(self) -> int:
+        """How many weights of an output share a scale."""
+    def forward(self, x: Tensor) -> Tensor:
+        """x (…, d_input) -> (…, d_output). Raises ShapeError for another last axis."""
+
+class _QuantizedConv(Conv):
+    """Base of the convolutions with a QuantizedWeight, which is dequantized when they run.
+
+    bits: 8, 4 or 2; block_size: how many of an output channel's weights share a scale (None: all); affine: with zero
+    points; everything else as in Conv. `Module.quantize_weights` makes these of convolutions."""
+    weight: Any
+    def __init__(self, in_channels: int, out_channels: int, kernel_size: int | Sequence[int], stride: int | Sequence[int] = ..., padding: int | str | Sequence[int | tuple[int, int]] = ..., dilation: int | Sequence[int] = ..., groups: int = ..., bias: bool = ..., bits: int = ..., block_size: int | None = ..., affine: bool = ..., dtype: DType | str | None = ..., backend: Backend | str | None = ...) -> None: ...
+    @property
+    def bits(self) -> int:
+        """8, 4 or 2."""
+    @property
+    def block_size(self) -> int:
+        """How many weights of an output channel share a scale."""
+
+class QuantizedConv1d(_QuantizedConv):
+    """x (n, in_channels, length)."""
+    pass
+
+class QuantizedConv2d(_QuantizedConv):
+    """x (n, in_channels, height, width)."""
+    pass
+
+class QuantizedConv3d(_QuantizedConv):
+    """x (n, in_channels, depth, height, width)."""
+    pass
+
+class QuantizedEmbedding(Embedding):
+    """An Embedding with a QuantizedWeight, of which only the rows that are looked up are dequantized.
+
+    bits: 8, 4 or 2; block_size: how many of a row's weights share a scale (None: all); affine: with zero points.
+    `Module.quantize_weights` makes these of Embedding."""
+    num_embeddings: int
+    d_model: int
+    weight: Any
+    def __init__(self, num_embeddings: int, d_model: int, bits: int = ..., block_size: int | None = ..., affine: bool = ..., dtype: DType | str | None = ..., backend: Backend | str | None = ...) -> None: ...
+    @property
+    def bits(self) -> int:
+        """8, 4 or 2."""
+    @property
+    def block_size(self) -> int:
+        """How many weights of a row share a scale."""
+    def forward(self, x: Tensor) -> Tensor:
+        """x (…) of integers -> (…, d_model), floats. python and numpy raise IndexingError for an index out of range."""
+
 class QuantizedWeight(Module):
     """A layer's weight in 8, 4 or 2 bits, in the place of its Param: `val()` returns the weight, dequantized.
 
@@ -963,36 +1026,6 @@ class FakeQuantizedWeight(Module):
     def __init__(self, real: Param, axis: int = ..., scheme: Any | None = ...) -> None: ...
     def val(self) -> Tensor:
         """The weight, quantized and dequantized."""
-
-class QuantizedLinear(Linear):
-    """A Linear with a QuantizedWeight, which products read a few columns at a time, on every backend.
-
-    x (…, d_input) -> (…, d_output). bits: 8, 4 or 2; block_size: how many of an output's weights share a scale (None:
-    all); affine: with zero points. `Module.quantize_weights` makes these of Linear."""
-    d_input: int
-    d_output: int
-    weight: Any
-    bias: Param | None
-    def __init__(self, d_input: int, d_output: int, bias: bool = ..., bits: int = ..., block_size: int | None = ..., affine: bool = ..., dtype: DType | str | None = ..., backend: Backend | str | None = ...) -> None: ...
-    @property
-    def bits(self) -> int:
-        """8, 4 or 2."""
-    @property
-    def block_size(self) -> int:
-        """How many weights of an output share a scale."""
-    def forward(self, x: Tensor) -> Tensor:
-        """x (…, d_input) -> (…, d_output). Raises ShapeError for another last axis."""
-
-class QuantizedEmbedding(Embedding):
-    """An Embedding with a QuantizedWeight, of which only the rows that are looked up are dequantized.
-
-    `Module.quantize_weights` makes these of Embedding."""
-    num_embeddings: int
-    d_model: int
-    weight: Any
-    def __init__(self, num_embeddings: int, d_model: int, scheme: Any | None = ..., dtype: DType | str | None = ..., backend: Backend | str | None = ...) -> None: ...
-    def forward(self, x: Tensor) -> Tensor:
-        """x (…) of integers -> (…, d_model), floats. python and numpy raise IndexingError for an index out of range."""
 
 class LpLoss(_Loss):
     """|prediction - target| ** p."""

@@ -27,7 +27,8 @@ _FILES = {
         "AdaptiveAvgPool1d AdaptiveAvgPool2d AdaptiveAvgPool3d AdaptiveMaxPool1d AdaptiveMaxPool2d AdaptiveMaxPool3d "
         "LPPool1d LPPool2d LPPool3d AvgPool1d AvgPool2d AvgPool3d MaxPool1d MaxPool2d MaxPool3d"
     ),
-    "quantized_weight": "FakeQuantizedWeight QuantizedEmbedding QuantizedLinear",
+    "quantized_layers": "QuantizedConv1d QuantizedConv2d QuantizedConv3d QuantizedEmbedding QuantizedLinear",
+    "quantized_weight": "FakeQuantizedWeight",
     "positional": "PositionalEncoding RotaryEncoding",
     "prelu": "PRelu",
     "ranking_losses": (

@@ -3,10 +3,9 @@
 from .. import dtypes
 from ..backend import operation
 from ..errors import ShapeError
-from ..functional.dense import linear
-from ..functional.indexing.picking import take
-from ..functional.movement.rearranging import reshape
-from ..functional.quantized.packed_weights import dequantize_nbits, matmul_nbits
+from ..functional.movement.rearranging import narrow, reshape
+from ..functional.quantized.packed_weights import dequantize_nbits, unpack_bits
+from ..functional.quantized.quantization import dequantize_linear
 from ..functional.quantized.weights import (
     WeightScheme,
     as_rows,
@@ -20,9 +19,7 @@ from ..functional.quantized.weights import (
 )
 from ..module import Module
 from ..param import Param
-from .embedding import Embedding
-from .linear import Linear
-from .params import constant, value, weight
+from .params import constant, value
 
 
 class QuantizedWeight(Module):
@@ -137,12 +134,27 @@ class QuantizedWeight(Module):
             real = real_of(values, self.scales(), self.count)
         elif self.levels is not None:
             real = real_of_levels(values, self, self.scales())
+        elif values.shape[1] == 1:
+            return self._by_channel(values)
         else:
             real = dequantize_nbits(
                 values, self.scales(), value(self.zero_point), rows=self.count, columns=self.shape[self.axis],
                 bits=self.bits, block_size=self.block_size,
             )  # fmt: skip
-        real = from_rows(real, self.shape, self.axis)
+        return self._finished(from_rows(real, self.shape, self.axis))
+
+    def _by_channel(self, values):
+        """`val` where a channel's weights have one scale: `dequantize_linear` of integers of the weight's shape, which
+        plans find before a product or a convolution."""
+        levels = reshape(values, (self.shape[self.axis], values.shape[2]))
+        if self.bits < 8:
+            levels = narrow(unpack_bits(levels, self.bits), 1, 0, self.count)
+        zero = value(self.zero_point)
+        zero = 1 << (self.bits - 1) if zero is None else zero
+        levels = from_rows(levels, self.shape, self.axis)
+        return self._finished(dequantize_linear(levels, self.scales(), zero, axis=self.axis))
+
+    def _finished(self, real):
         if self.input_scale is not None:
             real = real * reshape(self.input_scale.val(), (-1, 1))
         return real.astype(self.dtype)
@@ -183,80 +195,3 @@ class FakeQuantizedWeight(Module):
 
     def _quantized(self, real):
         return fake_quantize(real, self.scheme, self.axis).astype(real.dtype)
-
-
-class QuantizedLinear(Linear):
-    """A Linear with a QuantizedWeight, which products read a few columns at a time, on every backend.
-
-    x (…, d_input) -> (…, d_output). bits: 8, 4 or 2; block_size: how many of an output's weights share a scale (None:
-    all); affine: with zero points. `Module.quantize_weights` makes these of Linear.
-    """
-
-    SHOWN = "d_input d_output bias bits block_size"
-
-    def __init__(self, d_input, d_output, bias=True, bits=8, block_size=None, affine=False, dtype=None, backend=None):
-        self.d_input = d_input
-        self.d_output = d_output
-        scheme = WeightScheme(bits, "affine" if affine else "symmetric", block_size or "channel")
-        self.weight = QuantizedWeight((d_input, d_output), 1, scheme, dtype, backend)
-        self.bias = weight((d_output,), (d_input, d_output), dtype, backend) if bias else None
-
-    @property
-    def bits(self):
-        """8, 4 or 2."""
-        return self.weight.bits
-
-    @property
-    def block_size(self):
-        """How many weights of an output share a scale."""
-        return self.weight.block_size
-
-    def forward(self, x):
-        """x (…, d_input) -> (…, d_output). Raises ShapeError for another last axis."""
-        w = self.weight
-        if w.scheme.value is not None or w.levels is not None:
-            return linear(x, w.val(), value(self.bias))
-        if w.input_scale is not None:
-            x = x * w.input_scale.val().astype(x.dtype)
-        return matmul_nbits(
-            x, w.values.val(), w.scales(), value(w.zero_point), bias=value(self.bias),
-            rows=self.d_input, columns=self.d_output, bits=w.bits, block_size=w.block_size,
-        )  # fmt: skip
-
-
-class QuantizedEmbedding(Embedding):
-    """An Embedding with a QuantizedWeight, of which only the rows that are looked up are dequantized.
-
-    `Module.quantize_weights` makes these of Embedding.
-    """
-
-    def __init__(self, num_embeddings, d_model, scheme=None, dtype=None, backend=None):
-        self.num_embeddings = num_embeddings
-        self.d_model = d_model
-        self.weight = QuantizedWeight((num_embeddings, d_model), 0, scheme, dtype, backend)
-
-    def forward(self, x):
-        """x (…) of integers -> (…, d_model), floats. python and numpy raise IndexingError for an index out of range."""
-        w = self.weight
-        at = reshape(x, (-1 if x.size else 0,))
-        blocks = w.values.shape[1]
-
-        def rows(part, at):
-            return None if part is None else reshape(take(reshape(part, (-1, blocks)), at, axis=0), (-1,))
-
-        values = take(w.values.val(), at, axis=0)
-        groups = at
-        if w.rows > 1:
-            groups = at.astype(dtypes.int32)
-            groups = groups.backend.where(groups < 0, groups + self.num_embeddings, groups) // w.rows
-        scales = scale_of(rows(w.scale.val(), groups), value(w.tensor_scale))
-        if w.levels is not None:
-            real = real_of_levels(values, w, scales)
-        elif w.scheme.value is not None:
-            real = real_of(values, reshape(scales, (at.size, blocks)), self.d_model)
-        else:
-            real = dequantize_nbits(
-                values, scales, rows(value(w.zero_point), at), rows=self.d_model, columns=at.size, bits=w.bits,
-                block_size=w.block_size,
-            )  # fmt: skip
-        return reshape(real, tuple(x.shape) + (self.d_model,)).astype(w.dtype)

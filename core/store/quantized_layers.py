@@ -27,7 +27,7 @@ from ..param import Param
 from ..tensor import Tensor
 from .formats.onnx_weights import plain_name
 from .quantizing import layers_with_weights
-from .snapshot import Snapshot
+from .snapshot import Packed, Snapshot
 from .sources import store_of
 from .torch_modules import split
 
@@ -110,8 +110,9 @@ def _weight(
                 return
         upright = _unpacked(name, tuple(weight.shape), axis, at) if packed else _upright(layer, weight, real, layout)
         narrowed[name] = lambda: _lost(upright, weight)
-        if real is not None and not packed and _is_packed_so(layer, weight, real, layout):
-            yield from _repacked(name, weight, real)
+        integers_of = None if real is None or packed else _packed_so(layer, weight, real, layout)
+        if integers_of is not None:
+            yield from _repacked(name, weight, real.name, integers_of)
         else:
             yield from _quantized(name, weight, upright)
     elif packed or integers or name not in _names(name, weight) or real is not at.get(name):
@@ -216,16 +217,19 @@ def _quantized(name: str, weight: QuantizedWeight, real: Snapshot) -> Iterator[t
             yield f"{name}.{key}", one(key)
 
 
-def _is_packed_so(layer: Any, weight: QuantizedWeight, real: Snapshot, layout: str | None) -> bool:
-    """Whether a file's integers are those that the weight would hold, and are taken as they are."""
+def _packed_so(layer: Any, weight: QuantizedWeight, real: Snapshot, layout: str | None) -> Packed | None:
+    """A file's integers if they are those that the weight would hold, and are taken as they are."""
     found = real.packed
     if found is None or weight.input_scale is not None:
-        return False
+        return None
     own = tuple(weight.shape)
     turned = isinstance(layer, Linear) and (layout == "pytorch" or (layout is None and real.shape == own[::-1] != own))
-    return (
+    axis = 1 - weight.axis if turned else weight.axis
+    if found.axis != axis and found.along is not None:
+        found = found.along(axis) or found
+    same = (
         real.shape == (own[::-1] if turned else own)
-        and found.axis == (1 - weight.axis if turned else weight.axis)
+        and found.axis == axis
         and (found.bits, found.size) == (weight.bits, weight.block_size)
         and (weight.zero_point is not None or found.symmetric)
         and weight.scheme.value is None
@@ -234,12 +238,11 @@ def _is_packed_so(layer: Any, weight: QuantizedWeight, real: Snapshot, layout: s
         and weight.tensor_scale is None
         and (weight.scale.dtype is dtypes.float32 or _are_numbers_of(found.read()[1], weight.scale.dtype))
     )
+    return found if same else None
 
 
-def _repacked(name: str, weight: QuantizedWeight, real: Snapshot) -> Iterator[tuple[str, Snapshot]]:
+def _repacked(name: str, weight: QuantizedWeight, source: str, packed: Packed) -> Iterator[tuple[str, Snapshot]]:
     """The parameters of a quantized weight from a file's integers."""
-    assert real.packed is not None
-    packed = real.packed
 
     @lru_cache(maxsize=1)
     def parts() -> dict[str, Tensor]:
@@ -260,7 +263,7 @@ def _repacked(name: str, weight: QuantizedWeight, real: Snapshot) -> Iterator[tu
     def one(key: str) -> Snapshot:
         param = getattr(weight, key)
         return Snapshot(
-            real.name, param.dtype, param.shape, make=lambda b: parts()[key].astype(param.dtype).to(b), param_id=None
+            source, param.dtype, param.shape, make=lambda b: parts()[key].astype(param.dtype).to(b), param_id=None
         )
 
     for key in KEYS[:3]:

@@ -14,11 +14,18 @@ from ..host.extras import require
 from ..module import Module, items
 from ..module.narrowing import check_scales
 from ..nn.bilinear import Bilinear
-from ..nn.conv import Conv
+from ..nn.conv import Conv, Conv1d, Conv2d, Conv3d
 from ..nn.conv_transpose import ConvTranspose
 from ..nn.embedding import Embedding
 from ..nn.linear import Linear
-from ..nn.quantized_weight import FakeQuantizedWeight, QuantizedEmbedding, QuantizedLinear, QuantizedWeight
+from ..nn.quantized_layers import (
+    QuantizedConv1d,
+    QuantizedConv2d,
+    QuantizedConv3d,
+    QuantizedEmbedding,
+    QuantizedLinear,
+)
+from ..nn.quantized_weight import FakeQuantizedWeight, QuantizedWeight
 from ..param import Param
 from ..tensor import Tensor
 from .filters import Filtering, filter_of
@@ -29,7 +36,11 @@ MAX_BLOCK = 255  # a block's extent is a byte of the scheme
 MAX_AXES = 5
 Level = str | int | tuple[int, int]
 METHODS = ("rtn", "gptq", "awq")  # of weight_methods, which needs NumPy
-PACKED: dict[type, type] = {Linear: QuantizedLinear, Embedding: QuantizedEmbedding}  # which read packed weights
+# The layers with packed weights.
+PACKED: dict[type, type] = {
+    Linear: QuantizedLinear, Embedding: QuantizedEmbedding, Conv1d: QuantizedConv1d, Conv2d: QuantizedConv2d,
+    Conv3d: QuantizedConv3d,
+}  # fmt: skip
 
 
 def quantized(s: Snapshot, bits: int, level: str | int, calibration: str) -> Snapshot:

@@ -24,7 +24,8 @@ class Packed(NamedTuple):
     axis: that of its channels; bits: of a level; size: how many weights of a channel share a scale; zero: the level
     of zero; affine: whether something is subtracted; read: levels uint8 (channels, blocks, size), scales float32
     (channels, blocks), and None or what is subtracted, (channels, blocks), on the host; points: the level of zero of
-    each block, float32 (channels, blocks), where blocks have their own, in place of `zero` and what is subtracted.
+    each block, float32 (channels, blocks), where blocks have their own, in place of `zero` and what is subtracted;
+    along: where all weights have one scale, a function that gives the same with channels along another axis.
     """
 
     axis: int
@@ -34,6 +35,7 @@ class Packed(NamedTuple):
     affine: bool
     read: Callable[[], tuple[Tensor, Tensor, Tensor | None]]
     points: Callable[[], Tensor] | None = None
+    along: Callable[[int], Packed | None] | None = None
 
     @property
     def symmetric(self) -> bool:

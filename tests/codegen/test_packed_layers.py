@@ -1,5 +1,5 @@
-"""MatMulNBits and constants that are dequantized before a product of floats become layers with packed weights: the
-results are onnxruntime's, and the burnpack holds the integers in as many bits."""
+"""MatMulNBits and constants that are dequantized before a product, a convolution or a look-up become layers with packed
+weights: the results are onnxruntime's, and the burnpack holds the integers in as many bits."""
 
 from __future__ import annotations
 
@@ -91,6 +91,64 @@ def dequantized(kind: str, level: int | str, zero: bool, product: str, rows: int
     return model(nodes, held, rows, 25 if bits == 2 else 21)
 
 
+def span(kind: str) -> tuple[int, int]:
+    """(the lowest, the highest + 1) integer of a dtype."""
+    bits = int(kind.lstrip("UINT"))
+    return (0, 1 << bits) if kind.startswith("U") else (-(1 << (bits - 1)), 1 << (bits - 1))
+
+
+def grid(kind: str, channels: int | None, zero: bool) -> Initializers:
+    """A scale, and a zero point if there is one, or as many as channels."""
+    shape = () if channels is None else (channels,)
+    held = [array("s", np.asarray(RNG.random(shape) * 0.1 + 0.01, np.float32))]
+    if zero:
+        held.append(narrow("z", np.asarray(RNG.integers(*span(kind), shape)), TensorProto.DataType.Value(kind)))
+    return held
+
+
+def quantized(name: str) -> list[Any]:
+    """Nodes that round `name` to 8 bits, as `name`_q."""
+    return [helper.make_node("QuantizeLinear", [name, "grid", "point"], [name + "_u8"]),
+            helper.make_node("DequantizeLinear", [name + "_u8", "grid", "point"], [name + "_q"])]  # fmt: skip
+
+
+def of_layer(nodes: list[Any], held: Initializers, given: Any, rank: int, opset: int = 21) -> Any:
+    kind = TensorProto.FLOAT if given.dtype == np.float32 else TensorProto.INT64
+    shape = ["n", *given.shape[1:]]
+    x, y = helper.make_tensor_value_info("x", kind, shape), helper.make_tensor_value_info("y", 1, [None] * rank)
+    return helper.make_model(
+        helper.make_graph(nodes, "g", [x], [y], held), opset_imports=[helper.make_opsetid("", opset)],
+        ir_version=10 if opset < 25 else 13,
+    )  # fmt: skip
+
+
+def same(made: Any, x: Any, bits: int, layer: str, tmp_path: Path, atol: float = 1e-3) -> None:
+    path = tmp_path / "m.onnx"
+    onnx.checker.check_model(made)
+    onnx.save(made, path)
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    (want,) = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"]).run(None, {"x": x})
+    codegen.generate(path, tmp_path, name="m", force=True)
+    text = "".join((tmp_path / "m.py").read_text("utf-8").split())
+    assert f"self.layer=nn.Quantized{layer}" in text and "dequantize_linear(self" not in text
+    values = store.open(tmp_path / "m.bpk")["layer.weight.values"]
+    assert values.nbytes == values.shape[0] * -(-int(np.prod(made_shape(made)[1:])) * bits // 8)
+    loaded = codegen.load(path, "numpy")
+    runs = [(loaded, "numpy"), (loaded.compile(backend="numpy"), "numpy"), (loaded.fork("python"), "python")]
+    for run, backend in runs:
+        got = np.asarray(run(emberlet.asarray(x, backend=backend)))
+        np.testing.assert_allclose(got, want, rtol=1e-4, atol=atol * max(1.0, np.abs(want).max()))
+    # The file is also a store: its integers are those of the layer.
+    again = codegen.load(path, "numpy")
+    lost = again.load_from(store.open(path), partial=True).quantized
+    assert max(lost.values(), default=0.0) == 0.0
+
+
+def made_shape(made: Any) -> tuple[int, ...]:
+    return tuple(next(t.dims for t in made.graph.initializer if t.name == "layer.weight_quantized"))
+
+
 def check(made: Any, bits: int, block: int | None, rows: int, tmp_path: Path) -> None:
     """block: None if a column is one."""
     path = tmp_path / "m.onnx"
@@ -131,6 +189,59 @@ def test_a_product_with_packed_weights_is_a_layer(case: Any, tmp_path: Path) -> 
 def test_a_product_with_a_dequantized_constant_is_a_layer(case: Any, tmp_path: Path) -> None:
     block = case[1] if isinstance(case[1], int) else None
     check(dequantized(*case), int(case[0].lstrip("UINT")), block, case[4], tmp_path)
+
+
+CONVOLUTIONS = [(kind, level, zero, axes, groups, rounded)
+                for kind in ("INT8", "UINT8", "INT4", "UINT4", "INT2") for level in ("tensor", "channel")
+                for zero in (False, True) for axes in (1, 2, 3) for groups in (1, 2) for rounded in (False, True)
+                if axes == 2 or kind == "INT8"]  # fmt: skip
+
+
+@every("case", CONVOLUTIONS)
+def test_a_convolution_with_a_dequantized_constant_is_a_layer(case: Any, tmp_path: Path) -> None:
+    """Also where its input and result are rounded to 8 bits."""
+    kind, level, zero, axes, groups, rounded = case
+    x = RNG.standard_normal((2, 4, *[6, 5, 4][:axes])).astype(np.float32)
+    weight = RNG.integers(*span(kind), (6, 4 // groups, *[3] * axes))
+    parts = grid(kind, None if level == "tensor" else 6, zero)
+    held = [narrow("layer.weight_quantized", weight, TensorProto.DataType.Value(kind)), *parts,
+            array("b", RNG.normal(size=6).astype(np.float32))]  # fmt: skip
+    names = ["layer.weight_quantized", *[t.name for t in parts]]
+    nodes = [helper.make_node("DequantizeLinear", names, ["w"], axis=0)]
+    if rounded:
+        held += [array("grid", np.float32(0.03)), array("point", np.uint8(120))]
+        nodes += quantized("x")
+    nodes.append(helper.make_node("Conv", ["x_q" if rounded else "x", "w", "b"], ["r" if rounded else "y"],
+                                  pads=[1] * 2 * axes, strides=[2] * axes, group=groups))  # fmt: skip
+    if rounded:
+        nodes += quantized("r")
+        nodes[-1].output[0] = "y"
+    bits = int(kind.lstrip("UINT"))
+    made = of_layer(nodes, held, x, axes + 2, 25 if bits == 2 else 21)
+    same(made, x, bits, f"Conv{axes}d", tmp_path, 0.03 * 1.01 if rounded else 1e-3)  # a tie may round to either
+
+
+EMBEDDINGS = [(kind, level, zero, after) for kind in ("INT8", "UINT8", "INT4", "UINT4", "INT2")
+              for level in ("tensor", "channel") for zero in (False, True) for after in (False, True)
+              if not after or (level == "tensor" and kind.endswith("INT8"))]  # fmt: skip
+
+
+@every("case", EMBEDDINGS)
+def test_rows_of_a_dequantized_constant_are_a_layer(case: Any, tmp_path: Path) -> None:
+    """Dequantized before or, where there is one scale, after they are looked up."""
+    kind, level, zero, after = case
+    bits = int(kind.lstrip("UINT"))
+    x = RNG.integers(0, 7, (2, 3))
+    parts = grid(kind, None if level == "tensor" else 7, zero)
+    held = [narrow("layer.weight_quantized", RNG.integers(*span(kind), (7, 10)), TensorProto.DataType.Value(kind)),
+            *parts]  # fmt: skip
+    names = [t.name for t in parts]
+    nodes = [helper.make_node("DequantizeLinear", ["layer.weight_quantized", *names], ["w"], axis=0),
+             helper.make_node("Gather", ["w", "x"], ["y"])]  # fmt: skip
+    if after:
+        nodes = [helper.make_node("Gather", ["layer.weight_quantized", "x"], ["q"]),
+                 helper.make_node("DequantizeLinear", ["q", *names], ["y"])]  # fmt: skip
+    same(of_layer(nodes, held, x, 3, 25 if bits == 2 else 21), x, bits, "Embedding", tmp_path)
 
 
 @pytest.mark.parametrize("axis", [0, 1])

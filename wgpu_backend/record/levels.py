@@ -6,6 +6,7 @@ from emberlet.sizes.size import is_open
 from emberlet.tensor import Tensor
 
 from .bounds import interval
+from .host_evaluation import given
 
 REACH = 255  # of an 8-bit integer from its zero point
 MOVES = ("reshape", "permute", "expand")
@@ -38,9 +39,13 @@ def parts(x):
     q, zero, scale = node, None, None
     if node.op == "binary" and node.arg == "mul" and node.dtype is dtypes.float32 and node.srcs[0].op == "cast":
         q, scale = node.srcs[0].srcs[0], node.srcs[1]
+    elif _subtracts(node, x.backend.host):
+        (q, zero), scale = node.srcs[0].srcs, node.srcs[1]
+        q = q.srcs[0]
+        zero = x.backend.cast(Tensor(zero, zero.dtype, zero.shape, x.backend), q.dtype).data
     elif node.dtype is not dtypes.int32:
         return None
-    if q.op == "binary" and q.arg == "sub" and _wide(q):
+    if zero is None and q.op == "binary" and q.arg == "sub" and _wide(q):
         q, zero = q.srcs
     q = _narrow(q)
     if not q.dtype.is_integer or q.dtype.bits > 32 or not known_equal(q.shape, node.shape):
@@ -54,6 +59,25 @@ def parts(x):
             return None
         found.append(moved)
     return found
+
+
+def _subtracts(node, host):
+    """Whether a node is (q - zero point) * scale where 8-bit integers q and known zero points, integers too, are cast to
+    float32 before."""
+    if node.op != "binary" or node.arg != "mul" or node.dtype is not dtypes.float32:
+        return False
+    difference = node.srcs[0]
+    if difference.op != "binary" or difference.arg != "sub" or difference.srcs[0].op != "cast":
+        return False
+    q, zero = difference.srcs[0].srcs[0], difference.srcs[1]
+    if not q.dtype.is_integer or q.dtype.bits > 8 or is_open(zero.count):
+        return False
+    known = given(zero, host)
+    if known is None:
+        return False
+    points = set(host.to_list(host.reshape(known, (known.size,))))
+    low, high = q.dtype.range
+    return all(low <= point <= high and point == int(point) for point in points)
 
 
 def _narrow(node):

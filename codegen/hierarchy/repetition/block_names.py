@@ -9,7 +9,7 @@ from ...ir.graph import Node
 from ...records import dataclass
 from .patterns import LONGEST_GATE, MEANS, embeds, excites
 
-CONVOLUTIONS = ("Conv", "FusedConv", "ConvTranspose", "ConvInteger", "QLinearConv")
+CONVOLUTIONS = ("Conv", "FusedConv", "ConvTranspose", "ConvInteger", "QLinearConv", "QuantizedConv")
 _PRODUCTS = ("Linear", "MatMul", "Gemm", "FusedMatMul", "MatMulNBits", "MatMulInteger", "QLinearMatMul",
              "QuantizedLinear")  # fmt: skip
 _ATTENTIONS = ("Attention", "MultiHeadAttention", "GroupQueryAttention", "DecoderMaskedMultiHeadAttention")

@@ -12,7 +12,7 @@ from ...ops.movement import Transpose
 
 MEANS = ("ReduceMean", "GlobalAveragePool")
 GATES = ("Sigmoid", "HardSigmoid")
-_LAYERS = ("Conv", "Linear", "Gemm", "QuantizedLinear")
+_LAYERS = ("Conv", "Linear", "Gemm", "QuantizedLinear", "QuantizedConv")
 _BETWEEN = ("Relu", "Swish", "HardSwish", "Gelu", "LeakyRelu", "PRelu", "Clip", "Reshape", "Flatten", "Unsqueeze")
 PATCH_STEPS = 3
 LONGEST_GATE = 10  # nodes

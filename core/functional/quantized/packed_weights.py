@@ -9,6 +9,7 @@ from ..indexing.picking import check_bounds
 from ..movement.rearranging import narrow, permute_dims, reshape
 from ..operands import astype, floating, like, tensor
 from ..overriding import composite
+from .quantization import dequantize_linear
 
 
 #: function; bits: int
@@ -73,12 +74,16 @@ def dequantize_nbits(weight, scales, zero_points=None, *, rows, columns, bits=4,
     scales = reshape(scales, (columns, count))
     values = unpack_bits(reshape(weight, (columns, count * block_size * bits // 8)), bits)
     if zero_points is None:
-        zero = backend.full((), 1 << (bits - 1), scales.dtype)
+        zero = backend.full((), 1 << (bits - 1), dtypes.uint8)
     elif zero_points.dtype is dtypes.uint8:
         packed = reshape(zero_points, (columns, zero_points.size // max(columns, 1)))
         zero = narrow(unpack_bits(packed, bits), 1, 0, count)
     else:
         zero = reshape(zero_points, (columns, count))
+    if count == 1 and group_indices is None and scales.dtype is dtypes.float32:
+        # As DequantizeLinear, which plans find before a product, so that integers are multiplied.
+        zero = reshape(zero, (columns,)) if zero.ndim else zero
+        return dequantize_linear(narrow(values, 1, 0, rows), reshape(scales, (columns,)), zero, axis=0)
     if group_indices is not None:
         at, _ = check_bounds(tensor(group_indices), count, 1)
         scales = backend.take(scales, at, 1)

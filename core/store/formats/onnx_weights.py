@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from math import prod
 from typing import NamedTuple
 
 from ... import dtypes
@@ -60,6 +61,19 @@ def _of_integers(node: Reading, values: Snapshot, scale: Snapshot, zero: Snapsho
         axis = rank - 1 if rank == 2 else 0
     if values.dtype.is_float and values.dtype.bits == 8:
         return _of_floats(values, scale, along % rank, block)
+
+    def packed(axis: int) -> Packed | None:
+        return _packed(values, scale, zero, (along, block, axis))
+
+    made = packed(axis)
+    if made is not None and scale.size == 1 and not block:
+        made = made._replace(along=packed)
+    return None if made is None else _real(values, values.shape, prod(values.shape) // values.shape[axis], made)
+
+
+def _packed(values: Snapshot, scale: Snapshot, zero: Snapshot | None, where: tuple[int, int, int]) -> Packed | None:
+    """Integers with channels along an axis. where: the axis of the scales, the size of a block or 0, that axis."""
+    along, block, axis = where
     points_shape = None if zero is None else zero.shape
     form = IntegerBlocks.of(values.shape, values.dtype, scale.shape, points_shape, along, block, axis)
     if form is None:
@@ -71,8 +85,7 @@ def _of_integers(node: Reading, values: Snapshot, scale: Snapshot, zero: Snapsho
     def points() -> Tensor:
         return form.points(None if zero is None else zero.tensor(), scale.tensor())
 
-    packed = Packed(axis, form.bits, form.size, middle(form.bits), True, read, points)
-    return _real(values, values.shape, form.weights, packed)
+    return Packed(axis, form.bits, form.size, middle(form.bits), True, read, points)
 
 
 def _of_floats(values: Snapshot, scale: Snapshot, along: int, block: int) -> Snapshot | None:

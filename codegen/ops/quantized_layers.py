@@ -1,0 +1,115 @@
+"""Layers with packed weights, which a pass makes of the nodes that dequantize a constant and use it. Inputs are x,
+the values, scale, and zero_point (or absent) of a QuantizedWeight, and a bias or absent; all but x are constants."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from emberlet import dtypes
+
+from ..emit.emitter import Default, Emission, Emitter, default
+from ..ir.argument import Argument
+from ..ir.types import TensorType, Type
+from ..ir.value import Value
+from ..records import dataclass
+from .convolution import Conv, ConvConfig
+from .internal import Internal
+from .linear_algebra import product_shape
+from .windows import short, spatial_of
+
+FAMILY = "the compiler's own"
+
+
+@dataclass(frozen=True)
+class Packing:
+    """bits: of a weight; block_size: how many of a channel's weights share a scale, None: all."""
+
+    bits: int
+    block_size: int | None
+
+    def keywords(self, weights: dict[str, Value | None]) -> dict[str, Default]:
+        """The arguments of a layer that say how its weight is packed."""
+        return {
+            "bits": default(self.bits),
+            "block_size": default(self.block_size),
+            "affine": default(weights["weight.zero_point"] is not None),
+        }
+
+
+def weights_of(node: Internal[Any], bias: bool = True) -> dict[str, Value | None]:
+    """The parameters of a layer by their names."""
+    parts = ("weight.values", "weight.scale", "weight.zero_point", *(["bias"] if bias else []))
+    return {name: node.value(i + 1) for i, name in enumerate(parts)}
+
+
+@dataclass(frozen=True)
+class QuantizedLinearConfig:
+    rows: int
+    columns: int
+    packing: Packing
+
+
+class QuantizedLinear(Internal[QuantizedLinearConfig]):
+    """A dense layer: x (…, rows) -> (…, columns)."""
+
+    static = (1, 2, 3, 4)
+
+    def infer(self) -> tuple[Type, ...]:
+        return (TensorType(self.dtype(0), product_shape(self.shape(0), (self.config.rows, self.config.columns))),)
+
+    def emit(self, e: Emitter) -> Emission:
+        c, weights = self.config, weights_of(self)
+        layer = e.layer(
+            "QuantizedLinear", c.rows, c.columns, weights=weights, bias=default(weights["bias"] is not None),
+            **c.packing.keywords(weights),
+        )  # fmt: skip
+        return e.apply(layer, e.x(0))
+
+
+@dataclass(frozen=True)
+class QuantizedConvConfig:
+    """shape: that of the weight."""
+
+    conv: ConvConfig
+    shape: tuple[int, ...]
+    packing: Packing
+
+
+class QuantizedConv(Internal[QuantizedConvConfig]):
+    """A convolution over 1, 2 or 3 spatial axes."""
+
+    static = (1, 2, 3, 4)
+
+    def conv(self) -> Conv:
+        """The convolution with a weight of floats."""
+        weight = Argument(f"{self.name}::weight", TensorType(dtypes.float32, self.config.shape))
+        return Conv(self.name, (self.inputs[0], weight), self.outputs, self.config.conv)
+
+    def infer(self) -> tuple[Type, ...]:
+        return self.conv().infer()
+
+    def emit(self, e: Emitter) -> Emission:
+        c, weights, window = self.config, weights_of(self), self.conv().window()
+        n = len(window.kernel)
+        options = window.keywords(window.amounts(spatial_of(self.shape(0), n + 2)))
+        layer = e.layer(
+            f"QuantizedConv{n}d", c.shape[1] * c.conv.groups, c.shape[0], short(window.kernel), weights=weights,
+            **options, groups=default(c.conv.groups), bias=default(weights["bias"] is not None),
+            **c.packing.keywords(weights),
+        )  # fmt: skip
+        return e.apply(layer, e.x(0))
+
+
+class QuantizedEmbedding(Internal[QuantizedLinearConfig]):
+    """Rows of a table, of which there are `rows`, with `columns` numbers each. Without a bias."""
+
+    static = (1, 2, 3)
+
+    def infer(self) -> tuple[Type, ...]:
+        at = self.shape(0)
+        return (TensorType(dtypes.float32, None if at is None else (*at, self.config.columns)),)
+
+    def emit(self, e: Emitter) -> Emission:
+        c, weights = self.config, weights_of(self, False)
+        layer = e.layer("QuantizedEmbedding", c.rows, c.columns, weights=weights, **c.packing.keywords(weights))
+        return e.apply(layer, e.x(0))

@@ -1,0 +1,153 @@
+"""Layers with weights of 8, 4 or 2 bits: they are float layers whose weight is a QuantizedWeight."""
+
+from .. import dtypes
+from ..functional.dense import linear
+from ..functional.indexing.picking import take
+from ..functional.movement.rearranging import reshape
+from ..functional.quantized.packed_weights import dequantize_nbits, matmul_nbits
+from ..functional.quantized.weights import WeightScheme, real_of, scale_of
+from .conv import Conv
+from .embedding import Embedding
+from .linear import Linear
+from .params import value, weight
+from .quantized_weight import QuantizedWeight, real_of_levels
+
+
+def _scheme(bits, block_size, affine):
+    return WeightScheme(bits, "affine" if affine else "symmetric", block_size or "channel")
+
+
+class QuantizedLinear(Linear):
+    """A Linear with a QuantizedWeight, which products read a few columns at a time, on every backend.
+
+    x (…, d_input) -> (…, d_output). bits: 8, 4 or 2; block_size: how many of an output's weights share a scale (None:
+    all); affine: with zero points. `Module.quantize_weights` makes these of Linear.
+    """
+
+    SHOWN = "d_input d_output bias bits block_size"
+
+    def __init__(self, d_input, d_output, bias=True, bits=8, block_size=None, affine=False, dtype=None, backend=None):
+        self.d_input = d_input
+        self.d_output = d_output
+        self.weight = QuantizedWeight((d_input, d_output), 1, _scheme(bits, block_size, affine), dtype, backend)
+        self.bias = weight((d_output,), (d_input, d_output), dtype, backend) if bias else None
+
+    @property
+    def bits(self):
+        """8, 4 or 2."""
+        return self.weight.bits
+
+    @property
+    def block_size(self):
+        """How many weights of an output share a scale."""
+        return self.weight.block_size
+
+    def forward(self, x):
+        """x (…, d_input) -> (…, d_output). Raises ShapeError for another last axis."""
+        w = self.weight
+        if w.scheme.value is not None or w.levels is not None:
+            return linear(x, w.val(), value(self.bias))
+        if w.input_scale is not None:
+            x = x * w.input_scale.val().astype(x.dtype)
+        return matmul_nbits(
+            x, w.values.val(), w.scales(), value(w.zero_point), bias=value(self.bias),
+            rows=self.d_input, columns=self.d_output, bits=w.bits, block_size=w.block_size,
+        )  # fmt: skip
+
+
+class QuantizedConv(Conv):
+    """Base of the convolutions with a QuantizedWeight, which is dequantized when they run.
+
+    bits: 8, 4 or 2; block_size: how many of an output channel's weights share a scale (None: all); affine: with zero
+    points; everything else as in Conv. `Module.quantize_weights` makes these of convolutions.
+    """
+
+    SHOWN = "stride kernel_size dilation groups padding bits block_size"
+
+    def __init__(
+        self, in_channels, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1, bias=True,
+        bits=8, block_size=None, affine=False, dtype=None, backend=None,
+    ):  # fmt: skip
+        Conv.__init__(
+            self, in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, dtype, backend
+        )
+        self.weight = QuantizedWeight(self.weight.shape, 0, _scheme(bits, block_size, affine), dtype, backend)
+
+    @property
+    def bits(self):
+        """8, 4 or 2."""
+        return self.weight.bits
+
+    @property
+    def block_size(self):
+        """How many weights of an output channel share a scale."""
+        return self.weight.block_size
+
+
+class QuantizedConv1d(QuantizedConv):
+    """x (n, in_channels, length)."""
+
+    RANK = 1
+
+
+class QuantizedConv2d(QuantizedConv):
+    """x (n, in_channels, height, width)."""
+
+    RANK = 2
+
+
+class QuantizedConv3d(QuantizedConv):
+    """x (n, in_channels, depth, height, width)."""
+
+    RANK = 3
+
+
+class QuantizedEmbedding(Embedding):
+    """An Embedding with a QuantizedWeight, of which only the rows that are looked up are dequantized.
+
+    bits: 8, 4 or 2; block_size: how many of a row's weights share a scale (None: all); affine: with zero points.
+    `Module.quantize_weights` makes these of Embedding.
+    """
+
+    SHOWN = "num_embeddings d_model bits block_size"
+
+    def __init__(self, num_embeddings, d_model, bits=8, block_size=None, affine=False, dtype=None, backend=None):
+        self.num_embeddings = num_embeddings
+        self.d_model = d_model
+        self.weight = QuantizedWeight((num_embeddings, d_model), 0, _scheme(bits, block_size, affine), dtype, backend)
+
+    @property
+    def bits(self):
+        """8, 4 or 2."""
+        return self.weight.bits
+
+    @property
+    def block_size(self):
+        """How many weights of a row share a scale."""
+        return self.weight.block_size
+
+    def forward(self, x):
+        """x (…) of integers -> (…, d_model), floats. python and numpy raise IndexingError for an index out of range."""
+        w = self.weight
+        at = reshape(x, (-1 if x.size else 0,))
+        blocks = w.values.shape[1]
+
+        def rows(part, at):
+            return None if part is None else reshape(take(reshape(part, (-1, blocks)), at, axis=0), (-1,))
+
+        values = take(w.values.val(), at, axis=0)
+        groups = at
+        if w.rows > 1:
+            groups = at.astype(dtypes.int32)
+            groups = groups.backend.where(groups < 0, groups + self.num_embeddings, groups) // w.rows
+        scales = scale_of(rows(w.scale.val(), groups), value(w.tensor_scale))
+        if w.levels is not None:
+            real = real_of_levels(values, w, scales)
+        elif w.scheme.value is not None:
+            real = real_of(values, reshape(scales, (at.size, blocks)), self.d_model)
+        else:
+            real = dequantize_nbits(
+                values, scales, rows(value(w.zero_point), at), rows=self.d_model, columns=at.size, bits=w.bits,
+                block_size=w.block_size,
+            )  # fmt: skip
+        return reshape(real, tuple(x.shape) + (self.d_model,)).astype(w.dtype)
