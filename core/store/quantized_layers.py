@@ -110,9 +110,9 @@ def _weight(
                 return
         upright = _unpacked(name, tuple(weight.shape), axis, at) if packed else _upright(layer, weight, real, layout)
         narrowed[name] = lambda: _lost(upright, weight)
-        integers_of = None if real is None or packed else _packed_so(layer, weight, real, layout)
-        if integers_of is not None:
-            yield from _repacked(name, weight, real.name, integers_of)
+        held = None if real is None or packed else _packed_so(layer, weight, real, layout)
+        if real is not None and held is not None:
+            yield from _repacked(name, weight, real.name, held)
         else:
             yield from _quantized(name, weight, upright)
     elif packed or integers or name not in _names(name, weight) or real is not at.get(name):

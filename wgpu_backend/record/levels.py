@@ -62,8 +62,8 @@ def parts(x):
 
 
 def _subtracts(node, host):
-    """Whether a node is (q - zero point) * scale where 8-bit integers q and known zero points, integers too, are cast to
-    float32 before."""
+    """Whether a node is (q - zero point) * scale of integers q of 8 bits and known zero points, which are floats that
+    hold such integers."""
     if node.op != "binary" or node.arg != "mul" or node.dtype is not dtypes.float32:
         return False
     difference = node.srcs[0]
