@@ -319,7 +319,8 @@ def section(folder: Path, names: Sequence[str] = ()) -> list[str]:
     return lines
 
 
-def main(names: Sequence[str] = ()) -> int:
+def main() -> int:
+    names = sys.argv[1:]
     if not _browser_peers.are_installed():
         return 1
     with tempfile.TemporaryDirectory() as temporary:
@@ -328,4 +329,4 @@ def main(names: Sequence[str] = ()) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

@@ -353,6 +353,26 @@ def test_what_is_wrong_is_said_in_one_sentence(page: Page, folder: Path) -> None
         assert is_error and message in said and "\n" not in said and len(said) < 400, said
 
 
+def test_a_compiler_that_never_starts_is_given_up(page: Page, folder: Path) -> None:
+    (folder / "silent").mkdir()
+    (folder / "silent" / "worker.mjs").write_text("", encoding="utf-8")
+    said = page.evaluate(
+        """async () => {
+      const later = globalThis.setTimeout;
+      globalThis.setTimeout = (run, ms, ...more) => later(run, ms / 100, ...more); // two minutes in a second
+      const { load } = await import("emberlet-web");
+      const asked = load("digits.onnx", { device: "wasm", dims: { batch: 4 }, compiler: "/silent/" });
+      const said = await asked.catch((error) => error.message);
+      globalThis.setTimeout = later;
+      const model = await load("digits.onnx", { device: "wasm", dims: { batch: 4 } });
+      const { logits } = await model.run({ image: new Float32Array(256) });
+      return [said, logits.length];
+    }""",
+        timeout=SECONDS,
+    )
+    assert "could not start: it gave no sign for 2 minutes" in said[0] and said[1] == 40
+
+
 # https://github.com/microsoft/onnxruntime-inference-examples, js/quick-start_onnxruntime-web-bundler (MIT): another
 # import and file, and fewer comments.
 QUICK_START = """

@@ -2,9 +2,11 @@
 // work, which frees its memory.
 
 const IDLE = 10000; // ms
+const SILENCE = 120000; // ms in which a compiler that starts downloads nothing
 
 let worker = null;
 let ending = 0;
+let waiting = 0; // while the worker starts
 let count = 0;
 const jobs = new Map();
 
@@ -41,19 +43,32 @@ function started(folder) {
   const made = folder
     ? new Worker(new URL("worker.mjs", new URL(folder.replace(/\/?$/, "/"), globalThis.location?.href)), { type: "module" })
     : new Worker(new URL("./compiler/worker.mjs", import.meta.url), { type: "module" });
-  made.onmessage = ({ data: { id, counted, value, error } }) => {
+  watch();
+  made.onmessage = ({ data: { id, counted, ready, value, error } }) => {
     const job = jobs.get(id);
+    clearTimeout(waiting);
+    if (ready) return;
+    if (counted) watch();
     if (counted) job?.counted?.(counted);
     else if (error) job?.failed(Object.assign(new Error(error.message, { cause: error.details }), { told: true, branchesOn: error.branchesOn }));
     else job?.done(value);
   };
   made.onerror = (event) => {
     event.preventDefault();
-    const why = event.message || "are the files of the package's folder compiler/ there?";
-    stop();
-    for (const job of [...jobs.values()]) job.failed(notStarted(job.name, why));
+    fail(event.message || "are the files of the package's folder compiler/ there?");
   };
   return made;
+}
+
+// Give up a worker that starts if it gives no sign for long.
+function watch() {
+  clearTimeout(waiting);
+  waiting = setTimeout(() => fail(`it gave no sign for ${SILENCE / 60000} minutes; reload the page.`), SILENCE);
+}
+
+function fail(why) {
+  stop();
+  for (const job of [...jobs.values()]) job.failed(notStarted(job.name, why));
 }
 
 const notStarted = (name, why) =>
@@ -63,6 +78,7 @@ const notStarted = (name, why) =>
   );
 
 function stop() {
+  clearTimeout(waiting);
   worker?.terminate();
   worker = null;
 }

@@ -12,8 +12,12 @@ let arrived = 0;
 // All downloads, including those of the runtimes, are counted and have a time limit.
 globalThis.fetch = (resource, options) => download(resource, { options, counted, fetcher: fetchAny });
 
+const SILENCE = 120000; // ms in which a runtime that starts downloads nothing
+let signs = () => {}; // to be called while a runtime gives signs of life
+
 function counted(bytes) {
   arrived += bytes;
+  signs();
   postMessage({ progress: { loaded: arrived, what } });
 }
 
@@ -51,9 +55,28 @@ const runtimes = {
 
 async function ready(runtime) {
   if (python) return;
-  python = await runtimes[runtime]();
+  python = await inTime(runtimes[runtime](), runtime === "pyodide" ? "Pyodide" : "MicroPython");
   python.FS.writeFile("/model/lab.py", await bytesAt("model/lab.py"));
   await python.run("import lab");
+}
+
+// What `starting` resolves to, unless it gives no sign of life.
+async function inTime(starting, name) {
+  let timer = 0;
+  const late = new Promise((_, fail) => {
+    const said = `${name} has not started, and gave no sign for ${SILENCE / 60000} minutes; reload the page`;
+    signs = () => {
+      clearTimeout(timer);
+      timer = setTimeout(() => fail(new Error(said)), SILENCE);
+    };
+  });
+  signs();
+  try {
+    return await Promise.race([starting, late]);
+  } finally {
+    clearTimeout(timer);
+    signs = () => {};
+  }
 }
 
 async function asked(code) {

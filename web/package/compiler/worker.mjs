@@ -1,6 +1,6 @@
 // Compiles ONNX files and Python modules in a worker: emberlet's compiler under Pyodide, with nothing fetched from
-// elsewhere. Takes { id, files, kind, dim, freeze }; answers { id, counted } for each part that is downloaded, then { id, value } or
-// { id, error }.
+// elsewhere. Takes { id, files, kind, dim, freeze }; answers { id, counted } for each part that is downloaded, { ready } once Python
+// has started, then { id, value } or { id, error }.
 
 import { lockFileContents } from "./lock.mjs"; // the build writes it: which Python this Pyodide is
 
@@ -66,6 +66,7 @@ async function compile({ files, kind, dim, freeze }) {
     python = null; // the next job tries again
     throw error;
   }
+  postMessage({ ready: true });
   pyodide.FS.mkdirTree("/models");
   const [paths, out] = [files.map(({ name }) => `/models/${name}`), `/models/compiled.${kind}`];
   for (const [i, { bytes }] of files.entries()) pyodide.FS.writeFile(paths[i], bytes);
