@@ -18,7 +18,7 @@ from typing import Any
 
 import _browser_peers
 import _web_counts
-import _web_sentences
+import _web_transformers
 import _web_visits
 import numpy as np
 
@@ -184,14 +184,14 @@ def main() -> int:
         print("a thousand inferences", flush=True)
         with _browser_peers.opened("growth.html", site, folder) as (browser, page):
             growth = _web_counts.growth(page)
-            print("sentences", flush=True)
-            sentences = _web_sentences.measured(browser, site, folder)
+            print("transformers.js", flush=True)
+            transformers = _web_transformers.measured(browser, site, folder)
     sections = [
         table(lines, adapter, version),
         _web_visits.start_table(visits, load),
         _web_visits.session_table(sessions, mnist.name),
         ["## Without a GPU", "", *on_cpu],
-        _web_sentences.table(sentences),
+        _web_transformers.table(transformers),
         growth,
         accessible,
     ]
