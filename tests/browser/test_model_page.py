@@ -37,7 +37,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
     codegen.generate(DIGITS, folder)
     for kind in ("plan", "wasm"):
         assert command(["compile", str(DIGITS), "--out", str(folder / f"digits.{kind}")]) == 0
-    assert command(["compile", str(DIGITS), "--out", str(folder / "open.plan"), "--dim", "batch=1..4"]) == 0
+        assert command(["compile", str(DIGITS), "--out", str(folder / f"open.{kind}"), "--dim", "batch=1..4"]) == 0
     (folder / "broken.onnx").write_bytes(b"not a model")
     damaged = bytearray((folder / "digits.wasm").read_bytes())
     damaged[-3000] ^= 1
@@ -193,9 +193,15 @@ def test_without_a_gpu_a_compiled_model_runs_and_a_plan_alone_is_told(
         page.close()
 
 
-def test_open_sizes_of_a_plan_are_named_and_chosen(browser: Browser, site: Server, models: Path) -> None:
+@pytest.mark.parametrize(
+    ("kind", "refusal"),
+    [("plan", "with batch between 1 and 4, but got another size"), ("wasm", "batch is 9; the model takes 1 to 4")],
+)
+def test_open_sizes_of_a_compiled_file_are_named_and_chosen(
+    browser: Browser, site: Server, models: Path, kind: str, refusal: str
+) -> None:
     page = opened(browser, site)
-    drop(page, models / "open.plan")
+    drop(page, models / f"open.{kind}")
     assert page.evaluate("() => document.getElementById('sizes').innerText").split() == "Sizes batch (1 to 4)".split()
     assert numbers(page, IMAGE) == pytest.approx(expected(), abs=1e-3)
     page.fill(selector="#sizes input", text="3")
@@ -206,7 +212,7 @@ def test_open_sizes_of_a_plan_are_named_and_chosen(browser: Browser, site: Serve
     page.select(selector=".input select", value="zeros")
     page.click(selector="#run")
     page.wait("() => !document.getElementById('error').hidden")
-    assert "with batch between 1 and 4, but got another size" in page.evaluate(TEXTS)["error-text"]
+    assert refusal in page.evaluate(TEXTS)["error-text"]
     page.close()
 
 

@@ -19,7 +19,7 @@ function firstSize({ dtype, shape }, axis) {
 }
 
 // The sizes that a model leaves open under a name, each to be chosen once for all inputs. known: { name: [lowest, highest] }
-// for a plan; other models have no ranges.
+// for a compiled file; a module has no ranges, and may take 0, as of a decoder's empty cache.
 export class Sizes {
   #inputs = new Map();
 
@@ -27,9 +27,9 @@ export class Sizes {
     const texts = ports.flatMap(({ shape }) => shape.filter((size) => typeof size === "string"));
     const names = new Set([...Object.keys(known), ...texts.filter((text) => factorsOf(text, known) === null)]);
     for (const name of names) {
-      const [low, high] = known[name] ?? [1, undefined];
+      const [low, high] = known[name] ?? [0, undefined];
       const firsts = ports.flatMap((port) => port.shape.flatMap((size, axis) => (size === name ? [firstSize(port, axis)] : [])));
-      const value = Math.min(Math.max(low, ...firsts), high ?? Infinity);
+      const value = Math.min(Math.max(low, 1, ...firsts), high ?? Infinity);
       this.#inputs.set(name, element("input", { type: "number", min: low, value, ...(high === undefined ? {} : { max: high }) }));
     }
     const labels = [...this.#inputs].map(([name, input]) => {

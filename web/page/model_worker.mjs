@@ -192,6 +192,7 @@ const commands = {
       adapter: null,
       version: "JavaScript",
       inputs: compiled.inputs.map(port),
+      sizes: compiled.sizes,
       outputs: compiled.outputs.map((p) => p.name),
       structure: portLines(compiled).join("\n"),
       ms: { load: performance.now() - began },
