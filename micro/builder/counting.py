@@ -26,6 +26,7 @@ COSTS = {
     "driven call": (30, 30, 45),
     "field": (3, 3, 5),
     "moved eight": (7, 20, 20),
+    "moved eight by words": (7, 7, 7),
     "moved byte": (5, 5, 5),
     "moved row": (12, 12, 12),
     "called line": (330, 350, 260),
@@ -196,8 +197,9 @@ def assembly(name: str, n: Mapping[str, int]) -> dict[str, int]:
         return {}
     if name.startswith("trees"):
         return {"tree": n["roots"], "branch": UNKNOWN * n["roots"]}
-    if name in ("copy", "fill"):
-        return {"moved eight": n["rows"] * n["n8"], "moved byte": n["rows"] * n["rest"], "moved row": n["rows"]}
+    if name.startswith(("copy", "fill")):
+        eight = "moved eight by words" if name.endswith("words") else "moved eight"
+        return {eight: n["rows"] * n["n8"], "moved byte": n["rows"] * n["rest"], "moved row": n["rows"]}
     if name.endswith("_units"):
         return {name.replace("_units", " unit"): n["hidden"]}
     places = n.get("left") or n.get("rows", 1) * n.get("cols", 1)

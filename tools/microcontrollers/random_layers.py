@@ -235,6 +235,22 @@ def concatenation(rng: Rng) -> Case:
     return Case(Move("concat", names, "y", (rows, total), tuple(parts), fill), tuple(inputs), (rows, total))
 
 
+def joined(rng: Rng) -> Case:
+    """Parts of tensors of three axes, one after the other, mostly of many bytes."""
+    blocks, rows, count = (int(v) for v in rng.integers(1, [10, 6, 4]))
+    widths = [int(v) for v in rng.integers(1, 5, count) * rng.choice([1, 4, 8], count)]
+    total, at, parts, inputs = sum(widths), 0, [], []
+    for width in widths:
+        before, after = (int(v) for v in rng.choice([0, 0, 3, 4], 2))
+        whole = before + width + after
+        axes = (Axis(blocks, (rows * whole, rows * total)), Axis(rows, (whole, total)), Axis(width, (1, 1)))
+        parts.append(Part(before, at, axes))
+        inputs.append(bytes_at_random(rng, (blocks, rows, whole)))
+        at += width
+    names = tuple(f"x{k}" for k in range(count))
+    return Case(Move("joined", names, "y", (blocks, rows, total), tuple(parts)), tuple(inputs), (blocks, rows, total))
+
+
 def softmax(rng: Rng) -> Case:
     rows, length = int(rng.integers(1, 4)), int(rng.integers(1, 40))
     log = rng.random() < 0.4
@@ -633,7 +649,7 @@ def many_channels(rng: Rng) -> Case:
 
 ASSEMBLY_KINDS = (
     *(dense, conv, many_channels, wide_depthwise, depthwise, recurrent, binary, pool, reduce),
-    *(asymmetric, rounding_twice, rounding_twice, bordered_copy, forest),
+    *(asymmetric, rounding_twice, rounding_twice, bordered_copy, forest, joined, concatenation),
 )
 """Kinds of layers that some instruction set has kernels in assembly for."""
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
+from math import prod
 
 from ...kernels.layer import Layer, View
-from ...kernels.move import Border, Copy
+from ...kernels.move import Border, Copy, Move, Part
+from ...kernels.nest import Axis, merged
 from ..frame import Frame
 from ..scalar import Scalar
 from ..scalar_rv32 import ScalarRv32
@@ -21,17 +23,25 @@ _LOOPS = {"dsp": (thumb.repeat, thumb.again), "thumb": (thumb.repeat, thumb.agai
 _SCALAR: dict[str, type[Scalar]] = {"dsp": ScalarThumb, "thumb": ScalarThumb, "rv32": ScalarRv32}
 
 
-def _moving(make: Callable[[Scalar, bool], Scalar], family: str) -> Scalar:
-    return make(_SCALAR[family](), family == "dsp")
+@cache
+def _moving(make: Callable[[Scalar, bool], Scalar], family: str, words: bool) -> Callable[[], Scalar]:
+    return lambda: make(_SCALAR[family](), words)
 
 
-_MOVES = {
-    family: (
-        Kernel("copy", partial(_moving, moves.copy, family), moves.COPY),
-        Kernel("fill", partial(_moving, moves.fill, family), moves.FILL),
-    )
-    for family in BEGIN
-}
+MOST_BLOCKS = 8
+"""A part of a Move with more blocks of rows runs in viper."""
+
+
+def _by_words(family: str, *numbers: int | str) -> bool:
+    """Whether bytes move four at a time: at any address on ARMv7E-M, elsewhere only at whole words."""
+    return family == "dsp" or all(isinstance(n, int) and n % 4 == 0 for n in numbers)
+
+
+def _move(
+    name: str, make: Callable[[Scalar, bool], Scalar], frame: Frame, family: str, *aligned: int | str
+) -> Kernel:
+    words = _by_words(family, *aligned)
+    return Kernel(f"{name}_words" if words and family != "dsp" else name, _moving(make, family, words), frame)
 
 
 _NUMBERS: dict[str, type[numbers.Numbers]] = {
@@ -67,14 +77,14 @@ def copied(family: str, x: int | str, y: int | str, size: int, rows: int = 1, ga
     """A copy of rows of `size` bytes, with gaps behind each."""
     n8, rest = divmod(size, moves.EIGHT)
     numbers = {"x": x, "y": y, "rows": rows, "n8": n8, "rest": rest, "xgap": gaps[0], "ygap": gaps[1]}
-    return Call(_MOVES[family][0], numbers)
+    return Call(_move("copy", moves.copy, moves.COPY, family, x, y, size + gaps[0], size + gaps[1]), numbers)
 
 
 def filled(family: str, y: int, size: int, value: int, rows: int = 1, gap: int = 0) -> Call:
     """Rows of `size` equal bytes."""
     n8, rest = divmod(size, moves.EIGHT)
     numbers: dict[str, int | str] = {"y": y, "value": value, "rows": rows, "n8": n8, "rest": rest, "ygap": gap}
-    return Call(_MOVES[family][1], numbers)
+    return Call(_move("fill", moves.fill, moves.FILL, family, y, size + gap), numbers)
 
 
 def moved(
@@ -83,6 +93,8 @@ def moved(
     """The calls of a layer that copies bytes or fills borders, else None."""
     if family not in BEGIN:
         return None
+    if isinstance(layer, Move):
+        return _parts(layer, family, places)
     if isinstance(layer, Border) and layer.width == 1:
         return [
             filled(family, places["o"] + start, length, int(layer.fill), rows, layer.view.pitch - length)
@@ -96,3 +108,33 @@ def moved(
         gaps = (x.pitch - row, y.pitch - row) if rows > 1 else (0, 0)
         return [copied(family, places["i0"] + x.origin, places["o"] + y.origin, row, rows, gaps)]
     return None
+
+
+def _parts(layer: Move, family: str, places: Mapping[str, int]) -> list[Call] | None:
+    """The calls of a layer whose parts are rows of bytes, or None if some are not, or are looked up in a table."""
+    made: list[Call] = []
+    if layer.fill is not None:
+        if layer.width != 1:
+            return None
+        made.append(filled(family, places["o"], prod(layer.shape), int(layer.fill)))
+    for k, part in enumerate(layer.parts):
+        rows = _rows(part, family, places[f"i{k}"] + part.start, places["o"] + part.to)
+        if rows is None:
+            return None
+        made += rows
+    return made
+
+
+def _rows(part: Part, family: str, x: int, y: int) -> list[Call] | None:
+    axes = merged(part.axes)
+    if not axes or axes[-1].steps != (1, 1):
+        axes.append(Axis(1, (1, 1)))
+    *blocks, row, run = [*[Axis(1, (0, 0))] * (3 - len(axes)), *axes]
+    if part.table is not None or len(blocks) > 1 or blocks[0].turns > MOST_BLOCKS or run.turns < 4:
+        return None
+    size, block = run.turns, blocks[0]
+    gaps = (row.steps[0] - size, row.steps[1] - size) if row.turns > 1 else (0, 0)
+    return [
+        copied(family, x + n * block.steps[0], y + n * block.steps[1], size, row.turns, gaps)
+        for n in range(block.turns)
+    ]

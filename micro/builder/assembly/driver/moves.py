@@ -1,6 +1,6 @@
 """Copying and filling bytes on the scalar machine.
 
-unaligned: the processor loads and stores words at any address, so that four bytes move at once.
+words: four bytes move at once, as the processor loads and stores words at any address, or all begin at whole words.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def _move_rows(a: Scalar, f: Frame, words: bool, move: Callable[[bool, int], Non
     a.leave(f)
 
 
-def copy(a: Scalar, unaligned: bool) -> Scalar:
+def copy(a: Scalar, words: bool) -> Scalar:
     """Copy bytes; neighboring rows may be one."""
     a.enter(COPY, {"x": "A", "y": "A"})
     a.get(V0, COPY["x"])
@@ -57,20 +57,20 @@ def copy(a: Scalar, unaligned: bool) -> Scalar:
         (a.word if four else a.byte)(V3, V0, k)
         (a.store_word if four else a.store_byte)(V3, V1, k)
 
-    _move_rows(a, COPY, unaligned, move, V0, V1)
+    _move_rows(a, COPY, words, move, V0, V1)
     return a
 
 
-def fill(a: Scalar, unaligned: bool) -> Scalar:
+def fill(a: Scalar, words: bool) -> Scalar:
     """Fill rows with a byte."""
     a.enter(FILL, {"y": "A"})
     a.get(V1, FILL["y"])
     a.get(V2, FILL["value"])
-    if unaligned:
+    if words:
         for bits in (8, 16):
             a.copy(V3, V2)
             a.left(V3, bits)
             a.plus(V2, V3)
     a.get(V5, FILL["rows"])
-    _move_rows(a, FILL, unaligned, lambda four, k: (a.store_word if four else a.store_byte)(V2, V1, k), V1)
+    _move_rows(a, FILL, words, lambda four, k: (a.store_word if four else a.store_byte)(V2, V1, k), V1)
     return a
