@@ -37,9 +37,7 @@ def _by_words(family: str, *numbers: int | str) -> bool:
     return family == "dsp" or all(isinstance(n, int) and n % 4 == 0 for n in numbers)
 
 
-def _move(
-    name: str, make: Callable[[Scalar, bool], Scalar], frame: Frame, family: str, *aligned: int | str
-) -> Kernel:
+def _move(name: str, make: Callable[[Scalar, bool], Scalar], frame: Frame, family: str, *aligned: int | str) -> Kernel:
     words = _by_words(family, *aligned)
     return Kernel(f"{name}_words" if words and family != "dsp" else name, _moving(make, family, words), frame)
 
