@@ -4,10 +4,10 @@ The networks are published ones, ONNX's light architectures with random weights,
 (_cpu_networks.py). The runtimes take turns, each in its own process, because an idle thread of one would slow down the
 other. The best call counts; peak memory is the process's. With one thread, processor time is measured, which other
 programs disturb less. The first native process compiles every kernel, the others find the code. OPENBLAS_CORETYPE is
-not passed on, so OpenBLAS runs its best kernels. The step of the language model is not compiled natively, since its
-cache grows. torch's CPU (`--torch PYTHON`, one that has torch and onnx) runs some, operator by operator. `--minutes 15`
-measures everything once, for each number of threads, and again as long as the time allows. Rows that are not measured
-stay unchanged. Writes benches/results/cpu.md. The benchmark's own processes run it with `--child`.
+not passed on, so OpenBLAS runs its best kernels. The step of the language model is one of a session, natively on the
+backend `native`. torch's CPU (`--torch PYTHON`, one that has torch and onnx) runs some, operator by operator.
+`--minutes 15` measures everything once, for each number of threads, and again as long as the time allows. Rows that are
+not measured stay unchanged. Writes benches/results/cpu.md. The benchmark's own processes run it with `--child`.
 """
 
 from __future__ import annotations
@@ -71,9 +71,7 @@ def opened(runtime: str, name: str, folder: Path, given: list[Any]) -> Callable[
 
     model = generated(name, folder)
     if runtime == "native":
-        from emberlet.wgpu_backend.llvm import set_threads
-
-        set_threads(min(THREADS, 8))
+        set_threads()
         model = model.compile()
     else:
         model = model.compile(backend="numpy")
@@ -85,6 +83,12 @@ def opened(runtime: str, name: str, folder: Path, given: list[Any]) -> Callable[
 
     call.__dict__["model"] = model
     return call
+
+
+def set_threads() -> None:
+    from emberlet.wgpu_backend import llvm
+
+    llvm.set_threads(min(THREADS, 8))
 
 
 def generated(name: str, folder: Path) -> Any:
@@ -107,7 +111,11 @@ def stepping(runtime: str, name: str, folder: Path) -> Callable[[], Any]:
 
         model: Any = Reference(onnx.load(folder / f"{name}.onnx"), THREADS)
     else:
-        model = generated(name, folder).session(capacity=CACHED + STEPS)
+        model = generated(name, folder)
+        if runtime == "native":
+            set_threads()
+            model = model.fork("native")
+        model = model.session(capacity=CACHED + STEPS)
     prompt = [[1 + i % 1000 for i in range(CACHED)]]
     left = 0
 
@@ -157,7 +165,7 @@ def child(runtime: str, name: str, folder: Path, seconds: float) -> None:
             call()
         best = min(best, (clock() - start) / group)
     model = getattr(call, "model", None)
-    by_numpy = runtime == "native" and model.chosen == "numpy"
+    by_numpy = runtime == "native" and model is not None and model.chosen == "numpy"
     found = {"ms": best * 1e3, "first s": first, "peak MB": peak_memory(), "by NumPy": float(by_numpy)}
     print(json.dumps(found))
 
@@ -178,7 +186,7 @@ def peak_memory() -> float:
 def runtimes(name: str, torch: str | None) -> list[str]:
     """Those that run a network here."""
     found = ["emberlet", "onnxruntime"]
-    if find_spec("llvmlite") and name != "llama_step":
+    if find_spec("llvmlite"):
         found.insert(0, "native")
     if torch and len(SHAPES[name]) == 1 and SHAPES[name][0][1] in (1, 3):
         found.append("torch")

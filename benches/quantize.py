@@ -366,7 +366,7 @@ class Measured(NamedTuple):
     notes: list[str]
 
 
-def measured(name: str, options: argparse.Namespace, share: float) -> Measured:
+def measured(name: str, options: argparse.Namespace, share: float) -> Measured:  # noqa: C901
     """One model. share: seconds after which no more processes are started."""
     from emberlet.host.quantization.comparison import compare
 

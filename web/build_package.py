@@ -18,7 +18,7 @@ from packages import ROOT, PackageError, bytecode, emberlet_files, plan_runtime_
 
 PACKAGE = WEB / "package"
 MODULES = tuple(
-    "emberlet adapter arrays arriving compiling download either faster kept kinds onnx onnxruntime ports sizes "
+    "emberlet adapter arrays arriving compiling download either faster kept kinds lengths onnx onnxruntime ports sizes "
     "sources tensors thread threads wasm".split()
 )
 TYPES = ("emberlet", "onnxruntime", "wasm")

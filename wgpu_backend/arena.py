@@ -30,7 +30,7 @@ class ArenaBackend(Primitives):
     once, (what has `instance()`, the Layout, the bytes that its code takes).
     """
 
-    OVERRIDES: tuple[str, ...] = ("matmul_8bit", "conv_8bit")
+    OVERRIDES: tuple[str, ...] = ("matmul_8bit", "conv_8bit", "matmul_nbits")
 
     def __init__(self, index, strict, planning):
         Primitives.__init__(self, index, strict, planning)
@@ -76,11 +76,12 @@ class ArenaBackend(Primitives):
         dims = open_dims(model, entries, capacity)
         grows = [e for e in entries if e.axis is not None]
         if not grows:
-            return Resident(model, self, dims, (), AFTER)
+            return Resident(model, entries, capacity, self, dims, (), AFTER)
         if not dims:
             return None
         shapes = [(model.INPUTS[e.input][2], e.axis) for e in grows]
-        return Resident(model, self, dims, [shape[axis] for shape, axis in shapes if shape is not None], 1)
+        growing = [shape[axis] for shape, axis in shapes if shape is not None]
+        return Resident(model, entries, capacity, self, dims, growing, 1)
 
     def step_engine(self):
         """What runs training steps (wasm/training.py)."""
@@ -125,6 +126,18 @@ class ArenaBackend(Primitives):
         if bias is not None:
             total = self.binary("add", total, self.reshape(bias, (bias.shape[0],) + (1,) * len(stride)))
         return total
+
+    def matmul_nbits(self, x, weight, scales, zero_points=None, group_indices=None, bias=None, **sizes):
+        """The composite of that name (functional/quantized/packed_weights.py), in a plan by a kernel that unpacks the
+        weights (record/packed_weights.py)."""
+        from emberlet.functional.quantized.packed_weights import compose_matmul_nbits
+
+        from .record.packed_weights import product
+
+        found = product(self, x, weight, scales, zero_points, bias, **sizes) if group_indices is None else None
+        if found is None:
+            return compose_matmul_nbits(x, weight, scales, zero_points, group_indices, bias, **sizes)
+        return found
 
     def _scaled(self, total, a_scale, b_scale):
         """int32 sums times the scales of their operands."""

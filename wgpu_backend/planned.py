@@ -108,7 +108,7 @@ class Planned:
         for argument, output, axis in opening.rooms.states:
             if output < len(parts) and parts[output][0] == "tensor":
                 states.append((argument, parts[output][1], axis))
-        found = append_in_place(traced, states, opening.room, self.backend.device.page_bytes)
+        found = append_in_place(traced, states, opening.room, self.backend.options.page_bytes)
         out = {}
         for argument in found:
             k, _, becomes = found[argument]
@@ -170,13 +170,18 @@ class Planned:
         """The model's results, from the bytes of the roots that have elements."""
         return self.assembled(self.tensors(data, sizes), sizes)
 
-    def tensors(self, data, sizes=None):
-        """The roots, from the bytes of those that have elements."""
+    def tensors(self, data, sizes=None, grown=None):
+        """The roots, from the bytes of those that have elements. grown: {number of a root: its Tensor} of states that
+        were appended to in place."""
         values = None if sizes is None else self.plan.counts.values(sizes)
         tensors = []
         at = 0
-        for r in self.roots:
+        for k in range(len(self.roots)):
+            r = self.roots[k]
             words = b""
+            if grown and k in grown:
+                tensors.append(grown[k])
+                continue
             if not known_equal(r.count, 0):
                 words = data[at]
                 at += 1

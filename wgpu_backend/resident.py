@@ -57,7 +57,7 @@ class Resident:
 
     def _call(self, arguments, check):
         """The _Call of a step, None if there is no plan for it."""
-        rooms = self._rooms(arguments)
+        rooms = rooms_of(self.entries, arguments, GpuRoom, self.capacity)
         found = self.compiled.find(arguments, rooms)
         if found is None:
             return None
@@ -78,18 +78,34 @@ class Resident:
         self.moved += call.moved()
         return call
 
-    def _rooms(self, arguments):
-        """The Rooms of the states that may be appended to in place; None if there are none."""
-        states, length = [], None
-        for e in self.entries:
-            x = arguments[e.input]
-            if e.axis is None or not isinstance(x, Growing) or not isinstance(x.room, GpuRoom) or not x.size:
-                continue
-            if length is not None and x.room.length != length:
-                return None
-            length = x.room.length
-            states.append((e.input, e.output, e.axis))
-        return Rooms(states, length, self.capacity is not None) if states else None
+
+def rooms_of(entries, arguments, kind, capacity):
+    """The Rooms of the states that may be appended to in place, those in a room of that kind; None if there are
+    none."""
+    states, length = [], None
+    for e in entries:
+        x = arguments[e.input]
+        if e.axis is None or not isinstance(x, Growing) or not isinstance(x.room, kind) or not x.size:
+            continue
+        if length is not None and x.room.length != length:
+            return None
+        length = x.room.length
+        states.append((e.input, e.output, e.axis))
+    return Rooms(states, length, capacity is not None) if states else None
+
+
+def longest(entries, structure, roots, values):
+    """The length of the longest growing state after a step. structure: of the results; values: of the open sizes'
+    atoms, None without any."""
+    kind, parts = structure
+    parts = [structure] if kind == "tensor" else parts if kind is tuple else []
+    found = 0
+    for e in entries:
+        if e.axis is not None and e.output < len(parts) and parts[e.output][0] == "tensor":
+            shape = roots[parts[e.output][1]].shape
+            if e.axis < len(shape):
+                found = max(found, shape[e.axis] if values is None else closed(shape[e.axis], values))
+    return found
 
 
 class GpuRoom(Room):
@@ -205,13 +221,7 @@ class _Call:
 
     def longest(self):
         """The length of the longest growing state after the step."""
-        longest = 0
-        for e in self.resident.entries:
-            if e.axis is not None and self.parts is not None and e.output < len(self.parts):
-                kind, k = self.parts[e.output]
-                if kind == "tensor" and e.axis < len(self.planned.roots[k].shape):
-                    longest = max(longest, self._shape(k)[e.axis])
-        return longest
+        return longest(self.resident.entries, self.planned.structure, self.planned.roots, self.values)
 
     def fits(self):
         """Whether the states are stored as the plan's inputs and results are: each in one buffer, with the same storage

@@ -11,20 +11,11 @@ from .plan.data import KEY_STEP
 from .run import storage
 from .run.carried import copy_pages
 from .run.runtime import Program, Results
+from .run.step_numbers import check, value_of
 from .saved_plan import SavedPlan
 
 VERSION = 1
 MOST = 1 << 53  # of a count
-DEPTH = 32  # of a number's expression
-_OPERATIONS = {
-    "+": lambda a, b: a + b,
-    "-": lambda a, b: a - b,
-    "*": lambda a, b: a * b,
-    "/": lambda a, b: a / b,
-    "**": lambda a, b: a**b,
-    ">": lambda a, b: float(a > b),
-    "<": lambda a, b: float(a < b),
-}
 
 
 class SavedStep(SavedPlan):
@@ -53,9 +44,19 @@ class SavedStep(SavedPlan):
             self._ids[name] = pack.tensors[name].param_id
 
     def _read_entry(self, entry):
-        inputs, outputs = self.inputs, self.outputs
-        self._draws = integer(part(entry, "draws"), "the number of draws", len(inputs))
+        """Inputs are the numbers, random words, parameters, states and the batch, in this order."""
+        self._draws = integer(part(entry, "draws"), "the number of draws", len(self.inputs))
         self._first = 1 + self._draws
+        self._read_values(entry)
+        self._read_carried(entry)
+        self._read_numbers(entry)
+        for port in self.inputs[1 : self._first]:
+            if port.dtype.name != "uint32":
+                raise ValueError("{} does not hold random words".format(port))
+
+    def _read_values(self, entry):
+        """The parameters and states, and the inputs that hold them."""
+        inputs = self.inputs
         self._parameters = []
         for found in list_of(part(entry, "parameters"), "parameters"):
             self._parameters.append([text_of(name, "a parameter's name") for name in list_of(found, "names")])
@@ -69,6 +70,10 @@ class SavedStep(SavedPlan):
         for port in self._values:
             if hasattr(port, "lengths"):
                 raise ValueError("{} has an open size".format(port))
+
+    def _read_carried(self, entry):
+        """Which output is the next value of which parameter or state, and what remains for the caller."""
+        outputs = self.outputs
         self._pairs = []
         carried = {}
         for found in list_of(part(entry, "carried"), "carried"):
@@ -83,7 +88,7 @@ class SavedStep(SavedPlan):
             self._pairs.append((port.buffer, source.buffer))
             carried[k] = True
         readers = {}  # buffer -> number of inputs
-        for p in inputs:
+        for p in self.inputs:
             readers[p.buffer] = readers.get(p.buffer, 0) + 1
         for p in self._values:
             if readers[p.buffer] > 1:
@@ -94,6 +99,9 @@ class SavedStep(SavedPlan):
         self.result = part(entry, "result")
         if self.result not in ("tensor", "tuple", "dict") or not self._wanted:
             raise ValueError("it returns {!r}".format(self.result))
+
+    def _read_numbers(self, entry):
+        """The counts, and the numbers that the host computes from them and the rate in each call."""
         names = {"lr": True}
         self._counts = []
         counts = {}
@@ -104,16 +112,13 @@ class SavedStep(SavedPlan):
             self._counts.append((name, following, [text_of(n, "a name") for n in list_of(known, "names of a count")]))
         for _, following, _ in self._counts:
             if following is not None:
-                _check(following, names)
+                check(following, names)
         self._numbers = list_of(part(entry, "numbers"), "numbers")
         for found in self._numbers:
-            _check(found, names)
-        port = inputs[0]
+            check(found, names)
+        port = self.inputs[0]
         if port.dtype.name != "float32" or hasattr(port, "lengths") or port.count < len(self._numbers):
             raise ValueError("{} does not hold {} numbers".format(port, len(self._numbers)))
-        for port in inputs[1 : self._first]:
-            if port.dtype.name != "uint32":
-                raise ValueError("{} does not hold random words".format(port))
         self._now = (0, counts)  # which program holds the current values, and the counts
 
     def _finish_loading(self, device, allocations):
@@ -193,11 +198,11 @@ class SavedStep(SavedPlan):
         env["lr"] = float(lr)
         if not 0 <= env["lr"] < float("inf"):
             raise ArgumentError("the learning rate is a finite number of at least 0, found {!r}".format(lr))
-        numbers = [_value(n, env) for n in self._numbers]
+        numbers = [value_of(n, env) for n in self._numbers]
         after = dict(counts)
         for name, following, _ in self._counts:
             if following is not None:
-                value = _value(following, env)
+                value = value_of(following, env)
                 if not 0 <= value <= MOST:
                     raise EmberletError("the count {!r} of this step becomes {}".format(name, value))
                 after[name] = int(value)
@@ -360,32 +365,3 @@ def _tensor(port, words):
 
     data = storage.narrow(words, port.dtype, port.count, storage.packed(port.dtype))
     return TensorData(bytes(data)[: port.dtype.nbytes(port.count)], port.shape, port.dtype).to_tensor()
-
-
-def _check(found, names, depth=0):
-    """Raise ValueError unless this is a number of these names."""
-    if isinstance(found, str):
-        if found not in names:
-            raise ValueError("a number depends on {!r}, which the step does not count".format(found))
-    elif isinstance(found, list):
-        if len(found) != 3 or not isinstance(found[0], str) or found[0] not in _OPERATIONS or depth > DEPTH:
-            raise ValueError("a number is not an operation of two numbers")
-        _check(found[1], names, depth + 1)
-        _check(found[2], names, depth + 1)
-    elif isinstance(found, bool) or not isinstance(found, (int, float)) or not -1e300 < found < 1e300:
-        raise ValueError("{!r} is not a number".format(found))
-
-
-def _value(found, env):
-    """The float that it is, where `env` has those of the names. Raises EmberletError if there is none."""
-    if isinstance(found, str):
-        return env[found]
-    if not isinstance(found, list):
-        return float(found)
-    try:
-        value = _OPERATIONS[found[0]](_value(found[1], env), _value(found[2], env))
-    except (ZeroDivisionError, OverflowError, ValueError) as error:
-        raise EmberletError("a number of this step cannot be computed: {}".format(error))
-    if not isinstance(value, float):
-        raise EmberletError("a number of this step is complex")
-    return value

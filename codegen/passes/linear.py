@@ -8,12 +8,12 @@ from ..ir.argument import Argument
 from ..ir.graph import Graph, Node
 from ..ir.types import TensorType, product
 from ..ops.arithmetic import Add
-from ..ops.base import reshaped, transposed
+from ..ops.base import transposed
 from ..ops.internal import Linear
 from ..ops.linear_algebra import Gemm, MatMul
 from ..ops.movement import Flatten, Reshape, ReshapeConfig
 from .moves import target
-from .rewriting import Change, Rewrite, Walk, instead, interim, rewrite, value_of
+from .rewriting import Change, Rewrite, Walk, as_bias, instead, interim, rewrite, value_of, with_constant
 
 
 def run(graph: Graph) -> Rewrite:
@@ -30,21 +30,14 @@ def step(node: Node[Any], walk: Walk) -> Change | None:
 
 def biased(node: Add, walk: Walk) -> Change | None:
     """x @ weight + bias."""
-    for i in (0, 1):
-        matmul = walk.made_by(node.inputs[i], MatMul)
-        if matmul is None or not walk.alone(node.inputs[i]):
+    for matmul, given, value in with_constant(node, MatMul, walk):
+        weight = matmul.value(1)
+        if weight is None or len(weight.shape) != 2 or not weight.dtype.is_float:
             continue
-        weight, bias = matmul.value(1), node.value(1 - i)
-        if weight is None or bias is None or len(weight.shape) != 2 or not weight.dtype.is_float:
-            continue
-        rank = matmul.tensor(0).rank
-        width = weight.shape[1]
-        if rank is None or len(bias.shape) > rank or bias.shape[-1:] != (width,) or bias.size != width:
-            continue
-        given = node.inputs[1 - i]
-        bias_argument = value_of(given.name, reshaped(bias, (width,)))
-        inputs = (matmul.inputs[0], matmul.inputs[1], bias_argument)
-        return instead(node, "joined {} products with their bias", Linear(node.name, inputs, node.outputs, None))
+        bias = as_bias(given, value, matmul.tensor(0).rank, weight.shape[1])
+        if bias is not None:
+            made = Linear(node.name, (*matmul.inputs, bias), node.outputs, None)
+            return instead(node, "joined {} products with their bias", made)
     return None
 
 

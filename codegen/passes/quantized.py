@@ -35,7 +35,7 @@ from ..ops.quantized_layers import (
     QuantizedLinearConfig,
 )
 from ..records import replace
-from .rewriting import Change, Rewrite, Walk, instead, rewrite, value_of
+from .rewriting import Change, Rewrite, Walk, as_bias, instead, rewrite, value_of, with_constant
 
 SAID = "made {} layers with packed weights"
 
@@ -60,18 +60,11 @@ def step(node: Node[Any], walk: Walk) -> Change | None:
 
 def biased(node: Add, walk: Walk) -> Change | None:
     """The layer with its bias."""
-    for i in (0, 1):
-        layer = walk.made_by(node.inputs[i], QuantizedLinear)
-        bias = node.value(1 - i)
-        if layer is None or layer.has(4) or bias is None or not walk.alone(node.inputs[i]):
-            continue
-        rank, width = layer.tensor(0).rank, layer.config.columns
-        if rank is None or len(bias.shape) > rank or bias.shape[-1:] != (width,) or bias.size != width:
-            continue
-        given = value_of(node.inputs[1 - i].name, reshaped(bias, (width,)))
-        inputs = (*layer.inputs[:4], given)
-        made = QuantizedLinear(node.name, inputs, node.outputs, layer.config)
-        return instead(node, "joined {} products with their bias", made)
+    for layer, given, value in with_constant(node, QuantizedLinear, walk):
+        bias = None if layer.has(4) else as_bias(given, value, layer.tensor(0).rank, layer.config.columns)
+        if bias is not None:
+            made = QuantizedLinear(node.name, (*layer.inputs[:4], bias), node.outputs, layer.config)
+            return instead(node, "joined {} products with their bias", made)
     return None
 
 

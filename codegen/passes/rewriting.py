@@ -8,7 +8,7 @@ it, so that all later nodes benefit from one rewrite.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import field
 from typing import Any, TypeVar
 
@@ -19,6 +19,7 @@ from ..ir.problem import Problem
 from ..ir.sizes import identified, without_identities
 from ..ir.types import OptionalType, ScalarType, SequenceType, Shape, ShapeType, TensorType, UnknownType, refine
 from ..ir.value import Fill, Value
+from ..ops.base import reshaped
 from ..ops.internal import InputSize
 from ..records import dataclass, replace
 
@@ -241,6 +242,22 @@ def number(a: Argument) -> float | None:
     if value.size != 1:
         return None
     return float(value.item())
+
+
+def with_constant(node: Node[Any], kind: type[N], walk: Walk) -> Iterator[tuple[N, Argument, Value]]:
+    """For a node of two operands in any order: a node of this kind that makes one and is read only here, and the other
+    operand, a constant, with its value."""
+    for a, other in (node.inputs, node.inputs[::-1]):
+        made = walk.made_by(a, kind)
+        if made is not None and other.value is not None and walk.alone(a):
+            yield made, other, other.value
+
+
+def as_bias(given: Argument, value: Value, rank: int | None, width: int) -> Argument | None:
+    """A constant that a tensor of this rank is added to, as `width` numbers along the last axis; None if it is not."""
+    if rank is None or len(value.shape) > rank or value.shape[-1:] != (width,) or value.size != width:
+        return None
+    return value_of(given.name, reshaped(value, (width,)))
 
 
 def shape_of(a: Argument) -> Shape | None:

@@ -81,7 +81,7 @@ def _count(kind: type[Message], data: bytes, at: int, end: int, depth: int, allo
         at += size
 
 
-def _message(
+def _message(  # noqa: C901
     message: Message, view: memoryview, data: bytes, at: int, end: int, depth: int, allowance: Allowance
 ) -> None:
     """Read the fields between two offsets into `message`."""

@@ -7,12 +7,14 @@ with the product of both scales. A relu after such an operator is fused, so noth
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from emberlet.errors import UnsupportedError
 from emberlet.host.quantization.calibration import Range, grid_of
+
+from .graph_names import drop_unused, keep_only, names_read, readers
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto
@@ -48,21 +50,21 @@ def prepared(model: ModelProto) -> ModelProto:
     found = with_opset(found, OPSET)
     graph = found.graph
     given = {t.name for t in graph.initializer}
-    _keep(graph.input, [i.name not in given for i in graph.input])
+    keep_only(graph.input, [i.name not in given for i in graph.input])
     read = {o.name for o in graph.output}
     live = []
     for node in reversed(graph.node):
         live.append(not read.isdisjoint(node.output))
         if live[-1]:
-            read.update(_read([node]))
-    _keep(graph.node, live[::-1])
+            read.update(names_read([node]))
+    keep_only(graph.node, live[::-1])
     for node in graph.node:
         value = next((a.t for a in node.attribute if a.name == "value"), None) if node.op_type == "Constant" else None
         if value is not None:
             graph.initializer.add().CopyFrom(value)
             graph.initializer[-1].name = node.output[0]
     given = {t.name for t in graph.initializer}
-    _keep(graph.node, [n.op_type != "Constant" or n.output[0] not in given for n in graph.node])
+    keep_only(graph.node, [n.op_type != "Constant" or n.output[0] not in given for n in graph.node])
     _fold_batch_norms(graph, numpy_helper)
     return found
 
@@ -78,13 +80,6 @@ def with_opset(model: ModelProto, opset: int) -> ModelProto:
         return version_converter.convert_version(model, opset)
     except Exception as error:  # the converter raises RuntimeError and others of its own
         raise UnsupportedError(f"opset {own} cannot be converted to {opset}: {error}") from None
-
-
-def _keep(field: Any, wanted: Sequence[bool]) -> None:
-    """Leave only the wanted messages of a repeated field. `remove` would compare with all before it."""
-    for i in reversed(range(len(wanted))):
-        if not wanted[i]:
-            del field[i]
 
 
 def _fold_batch_norms(graph: GraphProto, helper: Any) -> None:
@@ -115,35 +110,11 @@ def _fold_batch_norms(graph: GraphProto, helper: Any) -> None:
         before.input.append(name)
         before.output[0] = node.output[0]
         wanted[i] = False
-    _keep(graph.node, wanted)
+    keep_only(graph.node, wanted)
 
 
 def _narrow(x: Any) -> Any:
     return np.asarray(x, np.float32)
-
-
-def readers(graph: GraphProto) -> dict[str, list[NodeProto]]:
-    found: dict[str, list[NodeProto]] = {}
-    for node in graph.node:
-        for name in _read([node]):
-            found.setdefault(name, []).append(node)
-    return found
-
-
-def _read(nodes: Iterable[NodeProto]) -> Iterator[str]:
-    """The names that nodes read, those in the branches and bodies within them, too."""
-    for node in nodes:
-        yield from node.input
-        for a in node.attribute:
-            for graph in (a.g, *a.graphs):
-                yield from _read(graph.node)
-                yield from (o.name for o in graph.output)
-
-
-def drop_unused(graph: GraphProto) -> None:
-    """Drop the initializers that nothing reads and that are no outputs."""
-    used = {*_read(graph.node)} | {o.name for o in graph.output}
-    _keep(graph.initializer, [t.name in used for t in graph.initializer])
 
 
 def tensors(model: ModelProto) -> list[str]:

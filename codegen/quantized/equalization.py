@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from . import activations
+from .graph_names import readers as readers_of
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto
@@ -98,7 +98,7 @@ def _along(scale: Any, axis: int, ndim: int) -> Any:
 def pairs(graph: GraphProto) -> list[Pair]:
     """The layers that follow each other, in the order of the graph."""
     constants = {t.name: t for t in graph.initializer}
-    readers, outputs = activations.readers(graph), {o.name for o in graph.output}
+    readers, outputs = readers_of(graph), {o.name for o in graph.output}
 
     def own(name: str) -> bool:
         return name in constants and constants[name].data_type == 1 and len(readers[name]) == 1 and name not in outputs

@@ -1,9 +1,9 @@
-"""Names in the graph of an ONNX model. Needs the package onnx."""
+"""Names in the graph of an ONNX model, and dropping what has none. Needs the package onnx."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from onnx import GraphProto, NodeProto
@@ -27,6 +27,37 @@ def names_in(graph: GraphProto) -> Iterator[str]:
         yield from node.output
         for inner in _graphs(node):
             yield from names_in(inner)
+
+
+def names_read(nodes: Iterable[NodeProto]) -> Iterator[str]:
+    """The names that nodes read, those in the branches and bodies within them, too."""
+    for node in nodes:
+        yield from node.input
+        for graph in _graphs(node):
+            yield from names_read(graph.node)
+            yield from (o.name for o in graph.output)
+
+
+def readers(graph: GraphProto) -> dict[str, list[NodeProto]]:
+    """Name -> the nodes that read it, once for each time."""
+    found: dict[str, list[NodeProto]] = {}
+    for node in graph.node:
+        for name in names_read([node]):
+            found.setdefault(name, []).append(node)
+    return found
+
+
+def keep_only(field: Any, wanted: Sequence[bool]) -> None:
+    """Leave only the wanted messages of a repeated field. `remove` would compare with all before it."""
+    for i in reversed(range(len(wanted))):
+        if not wanted[i]:
+            del field[i]
+
+
+def drop_unused(graph: GraphProto) -> None:
+    """Drop the initializers that nothing reads and that are no outputs."""
+    used = {*names_read(graph.node)} | {o.name for o in graph.output}
+    keep_only(graph.initializer, [t.name in used for t in graph.initializer])
 
 
 def rename_inputs(nodes: Iterable[NodeProto], names: Mapping[str, str]) -> None:

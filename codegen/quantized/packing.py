@@ -17,8 +17,8 @@ from emberlet.functional.quantized.packed_weights import unpack_bits
 from emberlet.nn.quantized_weight import QuantizedWeight
 
 from ..emit.names import Names
-from .activations import drop_unused, readers, with_opset
-from .graph_names import names_in, rename_inputs
+from .activations import with_opset
+from .graph_names import drop_unused, names_in, readers, rename_inputs
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto, TensorProto

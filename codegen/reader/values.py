@@ -14,12 +14,12 @@ from emberlet import dtypes
 from emberlet.dtypes import DType
 from emberlet.dtypes.narrow import pack_codes
 from emberlet.errors import ModelError
+from emberlet.host.onnx_types import DTYPES
 
 from ..ir import sizes
 from ..ir.problem import Problem, quoted
 from ..ir.types import MAX_RANK, AbsentType, Dim, MapType, OptionalType, SequenceType, TensorType, Type, refine
 from ..ir.value import Buffer, Inline, Source, Stored, Text, Value
-from ..ops.attributes import DTYPES
 from ..protobuf import GraphProto, TensorProto, TypeProto, ValueInfoProto
 from ..protobuf.messages import DataLocation, DataType
 

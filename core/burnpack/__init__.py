@@ -68,7 +68,7 @@ class Burnpack:
     Raises FormatError, beginning with `origin`, where the bytes are not a burnpack.
     """
 
-    def __init__(self, data, origin="burnpack"):
+    def __init__(self, data, origin="burnpack"):  # noqa: C901
         if not hasattr(data, "read"):  # else the file itself, read slice by slice
             data = memoryview(data)
         self.data = data
@@ -199,7 +199,7 @@ class Burnpack:
             self.bad("unsigned", name, what, value)
         return value
 
-    def _entry(self, name, found):
+    def _entry(self, name, found):  # noqa: C901
         if not isinstance(found, dict):
             self.bad("descriptor", name)
         shape = found.get("shape")

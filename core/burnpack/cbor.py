@@ -34,7 +34,7 @@ def text(raw, what, at):
     return found
 
 
-def decode(data, at, what):
+def decode(data, at, what):  # noqa: C901
     """The single value in data[at:], as Python int, float, str, bytes, bool, None, list and dict.
 
     data: bytes, bytearray or a memoryview of bytes. Raises FormatError, whose message begins with `what` and counts

@@ -71,6 +71,13 @@ def scheme_of(found, shape, where):
     if mode != "Symmetric":
         raise FormatError("{}: quantization mode {!r} is not known; Symmetric is".format(where, mode))
     s.value = _of(_VALUES, found.get("value"), "quantized value", where)
+    _scales(s, found, shape, where)
+    _store(s, found.get("store"), shape, where)
+    return s
+
+
+def _scales(s, found, shape, where):
+    """Set `scale`, `block` and `tensor_scale`, as either generation of files says them."""
     s.tensor_scale = None
     s.block = None
     if "level" in found:  # 0.20 and 0.21
@@ -93,7 +100,9 @@ def scheme_of(found, shape, where):
             if tensor is not None:
                 s.tensor_scale = _of(_SCALES, tensor, "scale type", where)
 
-    store = found.get("store")
+
+def _store(s, store, shape, where):
+    """Set `packed_axis` and `unit`, and the native `value`."""
     s.packed_axis = None
     s.unit = 1  # values that share one word
     if store == "U32":
@@ -117,7 +126,6 @@ def scheme_of(found, shape, where):
         raise FormatError("{}: floats of {} bits cannot be stored as native".format(where, s.value.bits))
     elif s.value.bits < 8:
         s.value = dtypes.int8
-    return s
 
 
 def _layout(s, shape, length, where):

@@ -56,18 +56,7 @@ def plan(tensors, metadata=None, scalars=None, param_ids=None):
     """
     if len(tensors) > MAX_TENSORS:
         raise FormatError("{} tensors are more than the {} a burnpack may hold".format(len(tensors), MAX_TENSORS))
-    texts = {}
-    for key in metadata or ():
-        value = metadata[key]
-        if not isinstance(key, str) or not isinstance(value, str):
-            raise FormatError("metadata {!r}: {!r} is not a pair of texts".format(key, value))
-        if key.startswith((NARROW, CHECKSUMS)):
-            raise FormatError(
-                "metadata {!r}: keys that begin with {!r} are the writer's own".format(
-                    key, NARROW if key != CHECKSUMS else CHECKSUMS
-                )
-            )
-        texts[key] = value
+    texts = _checked(metadata or {})
     entries = []
     order = []
     seen = {}
@@ -86,18 +75,7 @@ def plan(tensors, metadata=None, scalars=None, param_ids=None):
             order.append((name, start, source))
             places[key] = len(order) - 1
         owners.append(places[key])
-        stored = source.dtype.burn
-        shape = source.shape
-        if source.scheme:
-            scheme = source.scheme
-            stored = _Map([("QFloat", scheme if isinstance(scheme, dict) else _maps(scheme))])
-        elif source.dtype is dtypes.bool:
-            stored = _Map([("Bool", "Native")])
-        elif stored is None:
-            texts[NARROW + name] = " ".join([source.dtype.name] + [str(n) for n in shape])
-            stored = "U8"
-            shape = (source.nbytes,)
-        entry = [("dtype", stored), ("shape", shape), ("data_offsets", seen[key])]
+        entry = _entry(name, source, texts) + [("data_offsets", seen[key])]
         param_id = source.param_id
         if param_id is None and param_ids:
             param_id = param_ids.get(name)
@@ -125,6 +103,36 @@ def plan(tensors, metadata=None, scalars=None, param_ids=None):
     header[6:10] = len(encoded).to_bytes(4, "little")
     header[HEADER : HEADER + len(encoded)] = encoded
     return bytes(header), order, (HEADER + checksums.at, owners) if checksums else None
+
+
+def _checked(metadata):
+    """A copy of the texts. Raises FormatError where one is no text or has a key of the writer's own."""
+    for key in metadata:
+        if not isinstance(key, str) or not isinstance(metadata[key], str):
+            raise FormatError("metadata {!r}: {!r} is not a pair of texts".format(key, metadata[key]))
+        if key.startswith((NARROW, CHECKSUMS)):
+            raise FormatError(
+                "metadata {!r}: keys that begin with {!r} are the writer's own".format(
+                    key, NARROW if key != CHECKSUMS else CHECKSUMS
+                )
+            )
+    return dict(metadata)
+
+
+def _entry(name, source, texts):
+    """The dtype and shape of a Source as the file says them. A dtype that Burn has no name for goes into `texts`."""
+    stored = source.dtype.burn
+    shape = source.shape
+    if source.scheme:
+        scheme = source.scheme
+        stored = _Map([("QFloat", scheme if isinstance(scheme, dict) else _maps(scheme))])
+    elif source.dtype is dtypes.bool:
+        stored = _Map([("Bool", "Native")])
+    elif stored is None:
+        texts[NARROW + name] = " ".join([source.dtype.name] + [str(n) for n in shape])
+        stored = "U8"
+        shape = (source.nbytes,)
+    return [("dtype", stored), ("shape", shape)]
 
 
 def write(file, header, order, checksums):

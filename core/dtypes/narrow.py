@@ -11,7 +11,7 @@ INF = float("inf")
 NAN = float("nan")
 
 # name -> (exponent bits, mantissa bits, bias, largest finite code, code of NaN, whether it has infinities)
-_FORMATS = {
+FORMATS = {
     "float16": (5, 10, 15, 0x7BFF, 0x7E00, True),
     "bfloat16": (8, 7, 127, 0x7F7F, 0x7FC0, True),
     "float8_e4m3fn": (4, 3, 7, 0x7E, 0x7F, False),
@@ -32,7 +32,7 @@ def encode(dtype, value, saturate=True):
     name = dtype.name
     if name == "float8_e8m0fnu":
         return _encode_exponent(value, saturate)
-    exponent_bits, mantissa_bits, bias, largest, nan, has_inf = _FORMATS[name]
+    exponent_bits, mantissa_bits, bias, largest, nan, has_inf = FORMATS[name]
     top = 1 << (exponent_bits + mantissa_bits)
     sign = top if copysign(1.0, value) < 0 else 0
     if value != value:
@@ -74,7 +74,7 @@ def decode(dtype, code):
     name = dtype.name
     if name == "float8_e8m0fnu":
         return NAN if code == 255 else ldexp(1.0, code - 127)
-    exponent_bits, mantissa_bits, bias, largest, nan, has_inf = _FORMATS[name]
+    exponent_bits, mantissa_bits, bias, largest, nan, has_inf = FORMATS[name]
     top = 1 << (exponent_bits + mantissa_bits)
     if code == nan and nan == 0x80:
         return NAN

@@ -256,14 +256,22 @@ def size_of(scope, terms):
     return Size(scope, terms)
 
 
-def _quotient(scope, a, b):
-    """a // b of polynomials, at least one of which is not constant."""
+def quotient(a, n):
+    """a // n for an n that is never negative. Where n is 0, the result may be any number, and nothing is noted: indices
+    are computed for the elements of an axis, and there are none."""
+    if type(a) is not Size and type(n) is not Size:
+        return a // n
+    return _quotient((a if type(a) is Size else n).scope, terms_of(a), terms_of(n), True)
+
+
+def _quotient(scope, a, b, some=False):
+    """a // b of polynomials, at least one of which is not constant. some: as `quotient` says."""
     if not b:
         raise ZeroDivisionError("division by zero")
     divisor = size_of(scope, b)
-    if most(divisor) < 0:
+    if not some and most(divisor) < 0:
         return _quotient(scope, scaled(a, -1), scaled(b, -1))
-    if not divisor > 0:
+    if not some and not divisor > 0:
         return scope.need(divisor, "the sign")
     quotient, rest = divided(a, b)
     out, part = size_of(scope, quotient), size_of(scope, rest)

@@ -69,7 +69,7 @@ class RefusedError(LoadError):
         self.result = result
 
 
-def load(
+def load(  # noqa: C901
     module: Module,
     source: Any,
     *,
@@ -125,13 +125,11 @@ def load(
                 result.transposed.append(place.name)
     # A parameter with several names in the module needs only one of them in the file.
     result.missing = [p.name for p in absent if id(p.param) not in values]
-    counters = {p.name.rpartition("running_var")[0] + "num_batches_tracked" for p in all_places}
-    result.unused = [n for n in store if n not in used and not (n in counters or n.endswith(".num_batches_tracked"))]
-    for name in result.missing:
-        near = similar(name, result.unused)
-        if near:
-            result.suggestions[name] = near
-    if validate and checkpoint.known and (norms := [n for n in result.unused if n.endswith(".running_var")]):
+    result.unused = _unused(store, used, all_places)
+    near = {name: similar(name, result.unused) for name in result.missing}
+    result.suggestions = {name: found for name, found in near.items() if found}
+    norms = [n for n in result.unused if n.endswith(".running_var")]
+    if validate and checkpoint.known and norms:
         result.wrong[norms[0].rpartition(".")[0]] = checkpoint.FUSED
     if result.unused and not partial:  # one of them may belong there
         result.missing += result.kept
@@ -143,6 +141,12 @@ def load(
     applied = set(result.applied)
     result.quantized = {name: lost() for name, lost in narrowed.items() if name + ".values" in applied}
     return result
+
+
+def _unused(store: Store, used: set[str], all_places: list[Place]) -> list[str]:
+    """The names that no parameter took, without the counters of batch norms, which emberlet has none of."""
+    own = {p.name.rpartition("running_var")[0] + "num_batches_tracked" for p in all_places}
+    return [n for n in store if n not in used and n not in own and not n.endswith(".num_batches_tracked")]
 
 
 def _in_order(module: Module, store: Store) -> Store:

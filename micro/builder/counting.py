@@ -41,15 +41,21 @@ COSTS = {
     "conv product": (1.04, 3.5, 3.4),
     "conv product alone": (1.04, 5, 4.7),
     "dense product": (1.43, 3.5, 3.4),
-    "plain output": (15, 24, 34),
-    "doubled output": (28, 60, 66),
+    "plain output": (15, 18, 26),
+    "doubled output": (28, 54, 60),
+    "shifted output": (22, 37, 42),
     "taken byte": (1, 3.7, 2.6),
     "gathered byte": (4.3, 5, 5.2),
     "place": (72, 180, 70),
     "depthwise tap": (2, 4.1, 4.1),
-    "depthwise output": (8, 34, 38),
-    "depthwise doubled output": (18, 76, 73),
-    "depthwise weight": (9, 10, 9),
+    "depthwise plain output": (8, 24, 30),
+    "depthwise doubled output": (18, 66, 64),
+    "depthwise shifted output": (13, 45, 48),
+    "depthwise tap of two": (1.73, 3.4, 3.8),
+    "depthwise plain output of two": (5, 21, 26),
+    "depthwise doubled output of two": (5, 63, 60),
+    "depthwise shifted output of two": (10, 42, 45),
+    "depthwise weight": (5, 8, 8),
     "gru unit": (140, 150, 150),
     "lstm unit": (190, 200, 190),
     "tree": (70, 70, 75),
@@ -190,9 +196,14 @@ def assembly(name: str, n: Mapping[str, int]) -> dict[str, int]:
     """What a call of an assembly kernel does, from its name and its numbers."""
     if name.startswith("depthwise"):
         kh, kw = map(int, name.split("_")[1].split("x"))
-        outs = n["rows"] * n["cols"] * (max(n["C"], 4) if "up" in n else n["C"])  # DSP instructions take four at once
-        how = "depthwise doubled" if "twice" in name else "depthwise"
-        return {"depthwise tap": outs * kh * kw, f"{how} output": outs, "depthwise weight": n["C"] * kh * kw}
+        columns = n["last"] // n["xstep"] + 2 if "last" in n else n["cols"]
+        outs = n["rows"] * columns * (max(n["C"], 4) if "up" in n else n["C"])  # DSP instructions take four at once
+        two = " of two" if "pairs" in name else ""
+        return {
+            f"depthwise tap{two}": outs * kh * kw,
+            f"depthwise {_how(name)} output{two}": outs,
+            "depthwise weight": n["C"] * kh * kw,
+        }
     if name in ("repeat", "again"):
         return {}
     if name.startswith("trees"):
@@ -204,15 +215,21 @@ def assembly(name: str, n: Mapping[str, int]) -> dict[str, int]:
         return {name.replace("_units", " unit"): n["hidden"]}
     places = n.get("left") or n.get("rows", 1) * n.get("cols", 1)
     dense = "dense" if name.startswith("dense") else "conv"
-    how = "doubled" if "twice" in name or "once" in name else "plain"
     gather = "gathered" if "gather" in name else "taken"
     few = " alone" if "few" in name else ""
     return {
         f"{dense} product{few}": places * n["N"] * n["K"],
-        f"{how} output": places * n["N"],
+        f"{_how(name)} output": places * n["N"],
         f"{gather} byte": places * n["K"],
         "place": places,
     }
+
+
+def _how(name: str) -> str:
+    """How a kernel rescales its sums."""
+    if "shifted" in name:
+        return "shifted"
+    return "doubled" if "twice" in name or "once" in name else "plain"
 
 
 def _number(node: ast.expr) -> int:

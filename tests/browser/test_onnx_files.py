@@ -481,33 +481,49 @@ def test_a_session_takes_sizes_without_a_name_and_integers_that_the_model_branch
     assert found["said"].endswith("depends on input 1, rate: make it a constant, --freeze rate=VALUE")
 
 
+TOKENS = [[7, 3, 9], [30], [4], [11], [2], [8, 5]]
+
+
 @pytest.mark.parametrize("device", ["webgpu", "wasm"])
-def test_a_decoder_begins_with_an_empty_cache(page: Page, folder: Path, device: str) -> None:
+def test_a_decoder_begins_with_an_empty_cache_and_then_leaves_the_length_of_its_past_open(
+    page: Page, folder: Path, device: str
+) -> None:
     llama = next(case.model for case in cases(contrib=False) if case.name == "llama")
     (folder / "llama.onnx").write_bytes(llama.read_bytes())
     found = page.evaluate(
-        """async (device) => {
+        """async ([device, tokens]) => {
           const { InferenceSession, Tensor } = await import("emberlet-web/onnxruntime");
+          const { load } = await import("emberlet-web");
           const session = await InferenceSession.create("llama.onnx", { executionProviders: [device] });
+          const model = await load("llama.onnx", { device, dims: { batch: 1, past: [0, 16], new: [1, 4] } });
           const cache = session.inputNames.slice(1);
           let past = Object.fromEntries(cache.map((name) => [name, new Tensor("float32", [], [1, 4, 0, 4])]));
           const told = [];
-          for (const token of [7, 30]) {
-            const found = await session.run({ tokens: new Tensor("int64", [token], [1, 1]), ...past });
-            told.push(session.outputNames.map((name) => [found[name].dims, [...found[name].data]]));
+          for (const step of tokens) {
+            const given = { tokens: new Tensor("int64", step, [1, step.length]), ...past };
+            const found = await session.run(given);
+            const shaped = ({ data, dims }) => Object.assign(data.slice(), { shape: dims });
+            const arrays = Object.entries(given).map(([name, one]) => [name, shaped(one)]);
+            const other = await model.run(Object.fromEntries(arrays));
+            const both = (name) => [found[name].dims, [...found[name].data], other[name].shape, [...other[name]]];
+            told.push(session.outputNames.map(both));
             past = Object.fromEntries(cache.map((name) => [name, found[`${name}_out`]]));
           }
-          return told;
+          const kept = await (await caches.open("emberlet-plans")).keys();
+          return [told, kept.filter(({ url }) => url.includes("/compiled/")).length];
         }""",
-        device,
-        timeout=2 * SECONDS,
+        [device, TOKENS],
+        timeout=3 * SECONDS,
     )
+    results, kept = found
+    assert kept == 5  # the model; of the session: two for their sizes, one for each past and one token, one for any
     past = {name: np.zeros((1, 4, 0, 4), np.float32) for name in ("key0", "value0", "key1", "value1")}
-    for token, results in zip((7, 30), found, strict=True):
-        due = wanted(llama, {"tokens": np.array([[token]]), **past})
-        for (dims, values), expected in zip(results, due, strict=True):
-            assert tuple(dims) == expected.shape
-            np.testing.assert_allclose(np.reshape(values, dims), expected, atol=1e-4, rtol=1e-4)
+    for tokens, outputs in zip(TOKENS, results, strict=True):
+        due = wanted(llama, {"tokens": np.array([tokens]), **past})
+        for (dims, values, shape, others), expected in zip(outputs, due, strict=True):
+            assert tuple(dims) == tuple(shape) == expected.shape
+            for got in (values, others):
+                np.testing.assert_allclose(np.reshape(got, dims), expected, atol=1e-4, rtol=1e-4)
         past = dict(zip(past, due[1:], strict=True))
 
 

@@ -79,6 +79,7 @@ def test_a_model_without_open_dimensions_says_so() -> None:
 RANGES: list[tuple[str, dict[str, Any]]] = [
     ("batch=1..9", {"batch": (1, 9)}),
     ("batch=3..3", {"batch": (3, 3)}),
+    ("batch=0..3", {"batch": (0, 3)}),
     ("new=1..9", {"new": (1, 9)}),  # a part of a sum
     ("batch=4..16:4", {"batch": range(4, 17, 4)}),
     ("image:0=1..9", {"batch": (1, 9)}),
@@ -94,13 +95,13 @@ def test_a_range_is_given_by_name_or_place(pair: str, found: dict[str, Any]) -> 
 
 
 RANGES_REFUSED = [
-    ("batch=0..3", "expected NAME=LOWEST..HIGHEST, such as batch=1..512"),
+    ("batch=0..0", "expected NAME=LOWEST..HIGHEST, such as batch=1..512"),
     ("batch=4..3", "expected NAME=LOWEST"),
     ("batch=1..", "expected NAME=LOWEST"),
     ("batch=..3", "expected NAME=LOWEST"),
     ("batch=1..9:0", "with a step, batch=64..512:64"),
     ("batch=1..9:", "expected NAME=LOWEST"),
-    ("=0..9", "such as length=1..512"),
+    ("=0..0", "such as length=1..512"),
     ("=1..9", "no input has a dimension named ''"),
     ("other=1..9", f"no input has a dimension named 'other'; there are {', '.join(sorted(unknown(MODEL.inputs)))}"),
     ("image:1=1..9", "the model fixes this dimension to 3"),

@@ -28,7 +28,7 @@ emberlet.codegen.reader: freezing gradient graphs modules order parsing schema s
 emberlet.dtypes: decimal narrow
 emberlet.functional: arrays convolution dense max_pooling operands rectifiers reshaping
 emberlet.host: blas_kernels cli counts digests extras folders interface listing memory models npy numpy_backend
-emberlet.host: other_formats public sharing streams
+emberlet.host: onnx_types other_formats public sharing streams
 emberlet.host.interface: documenting elsewhere examples guarding keywords module_gate python_numbers
 emberlet.host.interface.elsewhere: burn calls functions names params
 emberlet.host.models: calls inputs

@@ -94,3 +94,20 @@ def test_the_edits_of_the_guide_make_an_operator(tree: Path) -> None:
 def test_files_that_the_guide_names_exist() -> None:
     for file in re.findall(r"`((?:core|codegen|tests|ops)/[\w/]+\.py)`", GUIDE):
         assert (ROOT / file).exists() or (ROOT / "codegen" / file).exists(), file
+
+
+def test_every_place_of_an_elementwise_primitive_is_in_the_guide() -> None:
+    rows = re.findall(r"^\| `([\w/.]+)` \|.*\| `(.*?)` \|$", GUIDE, re.MULTILINE)
+    assert len(rows) == 7
+    for file, text in rows:
+        assert text in (ROOT / file).read_text(encoding="utf-8"), file
+    others = {"codegen/ops/elementwise.py", "core/host/complex_tensors/python_kernels.py"}  # ONNX's, of complex numbers
+    written = re.compile(r'"cosh"|\bcosh_f32\(|def cosh\(|^cosh:', re.MULTILINE)
+    named = {
+        file.relative_to(ROOT).as_posix()
+        for folder in ("core", "codegen", "wgpu_backend")
+        for kind in ("*.py", "*.wgsl")
+        for file in (ROOT / folder).rglob(kind)
+        if written.search(file.read_text(encoding="utf-8"))
+    }
+    assert named == {file for file, _ in rows} | others

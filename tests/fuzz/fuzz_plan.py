@@ -23,6 +23,7 @@ from emberlet.wgpu_backend import plan_file, saved_step  # noqa: E402
 from emberlet.wgpu_backend.plan import open_ports  # noqa: E402
 from emberlet.wgpu_backend.plan.data import KEY, KEY_STEP  # noqa: E402
 from emberlet.wgpu_backend.plan.reading import read as read_plan  # noqa: E402
+from emberlet.wgpu_backend.run import step_numbers  # noqa: E402
 
 
 class Pack:
@@ -103,7 +104,7 @@ def check_step(found: Reader) -> None:
     env = {name: float(n) for name, n in found._now[1].items()} | {"lr": 0.5}
     for number in [*found._numbers, *(n for _, n, _ in found._counts if n is not None)]:
         try:
-            assert isinstance(saved_step._value(number, env), float)
+            assert isinstance(step_numbers.value_of(number, env), float)
         except EmberletError:
             pass
 

@@ -35,6 +35,19 @@ def test_rows_whose_lengths_are_those_of_pages_equal_float64(backend: NativeBack
     close(F.matmul(x, y), a.astype(np.float64) @ b.astype(np.float64), depth)
 
 
+@pytest.mark.parametrize("columns", [33, 49, 57])
+@pytest.mark.parametrize(("rows", "depth"), [(31, 24), (5, 64), (45, 1024), (600, 512)])
+def test_a_single_column_behind_the_others_equals_float64(
+    backend: NativeBackend, rows: int, depth: int, columns: int
+) -> None:
+    numbers = np.random.default_rng(columns)
+    shapes = (rows, depth), (2, depth, columns), (rows, 1)
+    a, b, c = (numbers.standard_normal(shape).astype(np.float32) for shape in shapes)
+    x, y, z = (emberlet.asarray(v, backend=backend) for v in (a, b, c))
+    want = np.maximum(a.astype(np.float64) @ b.astype(np.float64) + c, 0)
+    close(F.relu(F.matmul(x, y) + z), want, depth)
+
+
 PICTURES = [
     ((2, 17, 5, 13), (31, 17, 3, 3), {"padding": 1}),
     ((1, 17, 6, 14), (9, 17, 3, 3), {"padding": 2, "stride": 2}),
@@ -46,6 +59,8 @@ PICTURES = [
     ((2, 30, 91), (17, 30, 5), {"stride": 2}),
     ((1, 7, 5, 6, 11), (20, 7, 3, 3, 3), {"padding": 1}),
     ((1, 8, 4, 7, 16), (20, 8, 2, 3, 3), {"stride": 2}),
+    ((1, 48, 7, 7), (20, 48, 3, 3), {"padding": 1}),
+    ((1, 12, 160, 140), (14, 12, 3, 3), {"padding": 1}),
 ]
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -123,6 +125,36 @@ def test_an_interrupt_is_answered_between_steps(monkeypatch: pytest.MonkeyPatch)
         model(PICTURES)
     assert len(calls) == 2
     assert bytes_of(model(PICTURES)) == want
+
+
+def test_a_thread_helps_again_whose_caller_kept_the_interpreter_busy_meanwhile() -> None:
+    """It cannot get back into Python before the next run begins."""
+    steps = made(2, network, PICTURES).planned().program.instance.steps
+    came: set[int] = set()
+    both = threading.Event()
+
+    def task(memory: int, arguments: int, part: int, parts: int, thread: int) -> None:
+        came.add(thread)
+        if len(came) == 2:
+            both.set()
+        both.wait(10)
+
+    run = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, *[ctypes.c_uint32] * 3)(task)
+    table = (ctypes.c_uint64 * 3)(ctypes.cast(run, ctypes.c_void_p).value or 0, 0, 2)
+    pool = threads.pool()
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(100)
+    try:
+        for _ in range(2):
+            came.clear()
+            both.clear()
+            with pool.taken(2, steps._worker) as many:
+                steps.call(0, ctypes.addressof(table), 1, pool.control, many)
+            assert came == {0, 1}
+            for _ in range(3_000_000):  # longer than a thread looks for work
+                pass
+    finally:
+        sys.setswitchinterval(before)
 
 
 @pytest.mark.parametrize("started", [0, 1])

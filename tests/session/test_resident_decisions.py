@@ -13,7 +13,7 @@ from emberlet.backend import get_backend
 from emberlet.model import Model
 from emberlet.session.room import Growing, Room
 from emberlet.wgpu_backend import resident
-from emberlet.wgpu_backend.resident import MOST_COPIES, GpuRoom, Resident, _Call, open_dims
+from emberlet.wgpu_backend.resident import MOST_COPIES, GpuRoom, Resident, _Call, open_dims, rooms_of
 
 
 def entry(input: int, output: int, axis: int | None) -> Any:
@@ -156,15 +156,15 @@ def held(entries: list[Any], capacity: int | None = None) -> Resident:
 
 def test_states_in_rooms_of_one_length_may_be_appended_to() -> None:
     two = [entry(0, 3, 1), entry(2, 5, 1)]
-    rooms = held(two)._rooms([growing(), None, growing()])
+    rooms = rooms_of(two, [growing(), None, growing()], GpuRoom, None)
     assert rooms is not None and rooms.states == [(0, 3, 1), (2, 5, 1)] and rooms.length == 16
-    assert held(two)._rooms([growing(), None, growing(32)]) is None
+    assert rooms_of(two, [growing(), None, growing(32)], GpuRoom, None) is None
     plain = F.asarray([[1.0]], backend="numpy")
-    alone = held(two)._rooms([growing(), None, plain])
+    alone = rooms_of(two, [growing(), None, plain], GpuRoom, None)
     assert alone is not None and alone.states == [(0, 3, 1)]
-    assert held([entry(0, 3, None)])._rooms([growing()]) is None
-    assert held(two)._rooms([growing(kind="host"), None, growing(used=0)]) is None
-    assert held(two)._rooms([plain, None, plain]) is None
+    assert rooms_of([entry(0, 3, None)], [growing()], GpuRoom, None) is None
+    assert rooms_of(two, [growing(kind="host"), None, growing(used=0)], GpuRoom, None) is None
+    assert rooms_of(two, [plain, None, plain], GpuRoom, None) is None
 
 
 BACKEND = SimpleNamespace(realize=lambda x: setattr(x.data, "op", "buffer"))

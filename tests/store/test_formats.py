@@ -193,7 +193,8 @@ def model(initializers, path=None, **options):
 
 @pytest.mark.parametrize("raw", [True, False])
 @every("name", ["FLOAT", "DOUBLE", "FLOAT16", "BFLOAT16", "INT64", "INT32", "INT16", "INT8", "UINT8",
-                                  "UINT16", "UINT32", "UINT64", "BOOL", "INT4", "UINT4", "FLOAT8E4M3FN"])  # fmt: skip
+                                  "UINT16", "UINT32", "UINT64", "BOOL", "INT4", "UINT4", "UINT2", "FLOAT8E4M3FN",
+                                  "FLOAT6E2M3", "FLOAT6E3M2", "FLOAT4E2M1"])  # fmt: skip
 def test_initializers_are_what_onnx_reads(name, raw):
     kind = getattr(TensorProto, name)
     values = np.array([[0, 1, 1], [1, 0, 1]]) * (1 if name == "BOOL" else 3)

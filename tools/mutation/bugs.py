@@ -106,7 +106,7 @@ class _Finder:
                 if isinstance(child, ast.AST):
                     yield from self._below(child, scope)
 
-    def _changes(self, node: ast.AST) -> Iterator[tuple[str, int, int, bytes]]:
+    def _changes(self, node: ast.AST) -> Iterator[tuple[str, int, int, bytes]]:  # noqa: C901
         match node:
             case ast.Compare():
                 for left, operator, right in zip(

@@ -69,8 +69,8 @@ export interface LoadOptions {
   device?: "webgpu" | "wasm";
   /** For a Python module: the address or the bytes of its weights. Default: the file that the module names, beside it. */
   weights?: Source;
-  /** For an ONNX file or a module: sizes that it leaves open, by name, or as "input:axis", from 0; in a range, from 1,
-   * the model takes every size. */
+  /** For an ONNX file or a module: sizes that it leaves open, by name, or as "input:axis"; in a range, which
+   * may begin at 0, the model takes every size. */
   dims?: Readonly<Record<string, number | readonly [lowest: number, highest: number, step?: number]>>;
   /** For an ONNX file: inputs that become constants. */
   freeze?: Readonly<Record<string, Frozen>>;

@@ -85,9 +85,9 @@ const words = (given, worded, what) => {
 function size(name, given) {
   if (Number.isSafeInteger(given) && given >= 0) return String(given);
   const [low, high, step] = Array.isArray(given) ? given : [];
-  const whole = [low, high, step ?? 1].every((n) => Number.isSafeInteger(n) && n > 0);
+  const whole = [low, high, step ?? 1].every(Number.isSafeInteger) && low >= 0 && high > 0 && (step ?? 1) > 0;
   if (whole && low <= high) return `${low}..${high}${step ? `:${step}` : ""}`;
-  throw new TypeError(`dims takes a number, or [lowest, highest] or [lowest, highest, step] from 1, for "${name}"; found: ${JSON.stringify(given)}`);
+  throw new TypeError(`dims takes a number, or [lowest, highest] or [lowest, highest, step], for "${name}"; found: ${JSON.stringify(given)}`);
 }
 
 const value = (name, given) => (typeof given === "string" ? given : JSON.stringify(given));

@@ -9,6 +9,7 @@
 
 import { load } from "./emberlet.mjs";
 import { kindOf, refusal } from "./kinds.mjs";
+import { Lengths } from "./lengths.mjs";
 import { portsOf, withShapes } from "./ports.mjs";
 import { open } from "./sources.mjs";
 import { Tensor, missing } from "./tensors.mjs";
@@ -26,7 +27,7 @@ export const env = {
   webgpu: {},
 };
 
-const KEPT = 8; // compiled models of a session, one for each combination of open sizes
+const KEPT = 8; // compiled models of a session
 const FEW = 16; // the most integers of an input that become constants where another input has no shape
 const DEVICES = { webgpu: "webgpu", wasm: "wasm", cpu: "wasm" };
 const create = Symbol("create");
@@ -36,6 +37,7 @@ export class InferenceSession {
   #open;
   #unranked; // names of inputs without a shape
   #constants; // whether a few integers that are inputs become constants, as beside inputs without a shape
+  #lengths = new Lengths();
   #models = new Map(); // JSON of what it is compiled for -> Promise of a model
   #released = false;
 
@@ -93,12 +95,15 @@ export class InferenceSession {
     if (unknown !== undefined) throw new RangeError(`'fetches' contains an output that the model does not have: ${unknown}; it has ${this.outputNames.join(", ")}`);
     let { given, ...settled } = this.#checked(feeds);
     const constants = this.#constants; // another run may set it meanwhile
-    const model = await this.#model(settled).catch((error) => {
+    const model = await this.#fitting(settled).catch((error) => {
       this.#branches(error, constants);
       ({ given, ...settled } = this.#checked(feeds));
-      return this.#model(settled);
+      return this.#fitting(settled);
     });
-    const results = await model.run(given);
+    const results = await model.run(given).catch(async (error) => {
+      if (!Object.keys(model.sizes).length || !/for other sizes/.test(error.message)) throw error;
+      return (await this.#model(settled)).run(given); // the model does something else for these sizes than for others
+    });
     return Object.fromEntries(
       wanted.map((name) => {
         const type = this.outputMetadata[this.outputNames.indexOf(name)].type;
@@ -153,9 +158,19 @@ export class InferenceSession {
         if ((sizes[key] ?? dims[axis]) !== dims[axis]) throw new Error(`${key} is ${sizes[key]} in one input and ${dims[axis]} in ${name}`);
         sizes[key] = dims[axis];
       }
-      given[name] = tensor.data;
+      given[name] = Object.assign(tensor.data.subarray(), { shape: dims });
     }
     return { given, sizes, shapes, freeze };
+  }
+
+  // The model for a run: one that takes a range of sizes where they go on changing, and the compiler can leave them open.
+  async #fitting(settled) {
+    const changing = [settled.shapes, settled.freeze].every((named) => !Object.keys(named).length);
+    const sizes = changing ? this.#lengths.of(settled.sizes) : settled.sizes;
+    return this.#model({ ...settled, sizes }).catch((error) => {
+      if (!this.#lengths.refused(sizes)) throw error;
+      return this.#model(settled);
+    });
   }
 
   #model(settled) {

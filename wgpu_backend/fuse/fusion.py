@@ -24,9 +24,9 @@ MAX_MEMBERS = 48  # inlined nodes of one item: bounds the recursion of lowering 
 MAX_DIAMOND = 24  # elementwise nodes between a fork in an epilogue and the node where its branches join
 CHEAP = 3  # a node of at most this cost may be recomputed instead of stored
 
-_HEAVY = ("matmul", "conv", "attention")
+_HEAVY = ("matmul", "conv", "attention", "packed")
 # Operations whose kernels can take an epilogue.
-_OPENING = ("reduce", "argreduce", "matmul", "conv", "pool", "cumulative", "attention")
+_OPENING = ("reduce", "argreduce", "matmul", "conv", "pool", "cumulative", "attention", "packed")
 _REREADS = ("attention", "matmul", "conv", "pool", "scatter", "sort_runs", "merge_runs", "recurrence")
 
 
@@ -126,7 +126,7 @@ class Fusion:
                 state.kind == "inline" and node.op in _REREADS and self._members_cost(state) > self._again(node, s)
             ):
                 state = self._store(s)
-            elif node.op == "kernel":  # a user's kernel: its inputs must be buffers
+            elif node.op in ("kernel", "packed"):  # whose inputs must be buffers
                 state = self._store(s)
             leaves.update(state.leaves)
         while len(leaves) > self.max_inputs and self._store_one(node):

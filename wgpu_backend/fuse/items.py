@@ -2,9 +2,11 @@
 
 from ..record.node import CONSTANTS, ELEMENTWISE, is_leaf
 
-_COSTLY = (
-    "exp", "expm1", "log", "log1p", "erf", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh",
-    "asinh", "acosh", "atanh", "pow", "atan2", "sqrt", "div", "remainder", "fmod", "floor_divide",
+# Elementwise operations of about one instruction; all others cost as much as eight of them.
+_CHEAP = (
+    "neg", "abs", "sign", "floor", "ceil", "round", "trunc", "isnan", "isinf", "add", "sub", "mul",
+    "maximum", "minimum", "bitwise_not", "bitwise_and", "bitwise_or", "bitwise_xor", "shift_left", "shift_right",
+    "logical_not", "logical_and", "logical_or", "logical_xor", "eq", "ne", "lt", "le", "gt", "ge",
 )  # fmt: skip
 
 
@@ -53,8 +55,10 @@ def is_simple(node):
 
 
 def cost(node):
+    if node.op in ("unary", "binary"):
+        return 1 if node.arg in _CHEAP else 8
     if node.op in ELEMENTWISE:
-        return 8 if node.arg in _COSTLY else 1
+        return 1
     return 2 if node.op in ("pad", "concat", "take", "gather", "random") else 0
 
 

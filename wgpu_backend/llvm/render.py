@@ -401,7 +401,10 @@ class _Writer:
             return
         known = self.pop(self.whole) if how in ("load32_lane", "load_masked") else ""
         at = self._address(offset)
-        if how == "load":
+        if how == "prefetch":
+            self.declared.add("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
+            self.line(f"call void @llvm.prefetch.p0(ptr {at}, i32 0, i32 3, i32 1)")
+        elif how == "load":
             self.push(self.type(kind), f"load {self.type(kind)}, ptr {at}, align 1")
         elif how == "load32_splat":
             self._splat(self.let(f"load i32, ptr {at}, align 1"), self.whole)

@@ -3,6 +3,9 @@
 A shared step is cut into tasks, which threads take one by one until none is left; the step ends when all are done, so
 that a thread that comes late holds up nobody. Threads spin during a run and a little longer, then they park in
 Python, where they wait without a lock of the interpreter. One run has them at a time; another one meanwhile is alone.
+
+A thread says in machine code that it parks: it gets back into Python only when the interpreter's lock is free, and a
+caller that computes between two runs would otherwise take it for one that still looks for work.
 """
 
 from __future__ import annotations
@@ -26,7 +29,7 @@ TASKS = 2  # of a shared step for each thread
 
 # At the address of `control`, in lines of 64 bytes: the number of the shared step, how many threads the plan has
 # scratch memory for, the step's tasks and the next task, in 24, 8, 16 and 16 bits; how many tasks are done; whether a
-# plan runs; the step, the plan's memory and the system's yield.
+# plan runs; the step, the plan's memory and the system's yield; of each thread but the caller's, whether it parks.
 _LINES = 5
 _COMMON = """
 define internal void @one(ptr %memory, ptr %step, i32 %part, i32 %parts, i32 %thread) alwaysinline {
@@ -138,13 +141,20 @@ out:
   ret void
 }
 """
-# Takes tasks until it has looked `patience` times in vain while no plan runs.
+# Takes tasks until it has looked `patience` times in vain while no plan runs. After it says that it parks, it looks
+# once more, for a run that has begun meanwhile.
 _WORK = """
 define void @work(ptr %control, i32 %thread, i32 %patience) {
   %runs.at = getelementptr i8, ptr %control, i64 128
+  %parks = getelementptr i8, ptr %control, i64 256
+  %before = sub i32 %thread, 1
+  %parks.at = getelementptr i32, ptr %parks, i32 %before
+  br label %begin
+begin:
+  store atomic i32 0, ptr %parks.at seq_cst, align 4
   br label %look
 look:
-  %idle = phi i32 [ 0, %0 ], [ %longer, %look ]
+  %idle = phi i32 [ 0, %begin ], [ %longer, %look ]
   call void @help(ptr %control, i32 %thread)
   call void @rest()
   %runs = load atomic i32, ptr %runs.at monotonic, align 4
@@ -152,7 +162,12 @@ look:
   %going = icmp ne i32 %runs, 0
   %longer = select i1 %going, i32 0, i32 %one
   %enough = icmp ugt i32 %longer, %patience
-  br i1 %enough, label %out, label %look
+  br i1 %enough, label %park, label %look
+park:
+  store atomic i32 1, ptr %parks.at seq_cst, align 4
+  %last = load atomic i32, ptr %runs.at seq_cst, align 4
+  %begun = icmp ne i32 %last, 0
+  br i1 %begun, label %begin, label %out
 out:
   ret void
 }
@@ -209,8 +224,8 @@ class Pool:
         self._runs = ctypes.c_int32.from_address(self.control + 128)
         ctypes.c_void_p.from_address(self.control + 208).value = _yield()
         self._lock = lock()
+        self._parks = (ctypes.c_int32 * MOST).from_address(self.control + 256)
         self._gates: list[Any] = []  # one for each thread, held until it may look for work
-        self._parked: list[bool] = []
 
     @contextmanager
     def taken(self, count: int, code: Any) -> Iterator[int]:
@@ -230,19 +245,18 @@ class Pool:
             self._lock.release()
 
     def _call(self, n: int, code: Any) -> bool:
-        """Let thread n look for work, if it has parked. Returns False if the system does not start it."""
+        """Let thread n look for work, if it parks. Returns False if the system does not start it."""
         if n == len(self._gates):
             self._gates.append(threading.Lock())
-            self._parked.append(False)
             try:
                 threading.Thread(target=self._help, args=(n, code), name=f"emberlet-{n + 1}", daemon=True).start()
             except RuntimeError:
                 self._gates.pop()
-                self._parked.pop()
                 return False
-        elif self._parked[n]:
-            self._parked[n] = False
-            self._gates[n].release()
+        elif self._parks[n]:
+            self._parks[n] = 0
+            if self._gates[n].locked():  # else it was let through before, and has not come to its gate yet
+                self._gates[n].release()
         return True
 
     def _help(self, n: int, code: Any) -> None:
@@ -250,7 +264,6 @@ class Pool:
         gate.acquire()
         while True:
             work(self.control, n + 1, PATIENCE)
-            self._parked[n] = True
             gate.acquire()
 
 

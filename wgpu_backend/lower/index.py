@@ -14,7 +14,7 @@ occurs under a guard (padding) that discards the value read.
 """
 
 from emberlet.sizes.questions import common_divisor, divides, known_equal
-from emberlet.sizes.size import is_open, least, most, surely_less, typical
+from emberlet.sizes.size import is_open, least, most, quotient, surely_less, typical
 
 _NO_LIMIT = 1 << 31
 
@@ -123,7 +123,7 @@ def _digit(base, extent, div, mod):
         mod = 0
     if known_equal(div, 1) and known_equal(mod, 0) and not isinstance(base, str):
         return base
-    hi = (extent - 1) // div
+    hi = quotient(extent - 1, div)
     if not known_equal(mod, 0) and not surely_less(hi, mod):
         hi = mod - 1
     if known_equal(hi, 0):
@@ -198,14 +198,14 @@ def _split(a, n):
     rest = []
     for c, x in a.terms:
         if divides(n, c):
-            whole.append((c // n, x))
+            whole.append((quotient(c, n), x))
         else:
             rest.append((c, x))
-    quotient = a.const // n if not is_open(n) or divides(n, a.const) else 0
+    moved = quotient(a.const, n) if not is_open(n) or divides(n, a.const) else 0
     if not whole:  # then the range known of `a` tells that of the remainder part
-        moved = quotient * n
-        return const(quotient), Index(a.terms, a.const - moved, a.lo - moved, a.hi - moved)
-    return Index(tuple(whole), quotient), Index(tuple(rest), a.const - quotient * n)
+        taken = moved * n
+        return const(moved), Index(a.terms, a.const - taken, a.lo - taken, a.hi - taken)
+    return Index(tuple(whole), moved), Index(tuple(rest), a.const - moved * n)
 
 
 def _coarse(r, n):
@@ -217,11 +217,11 @@ def _coarse(r, n):
             g = common_divisor(g, c)
         if not is_open(g) and g <= 1:
             continue
-        quotient = r.const // g if not is_open(g) or divides(g, r.const) else 0
-        x = Index(terms[cut:], r.const - quotient * g)
+        moved = quotient(r.const, g) if not is_open(g) or divides(g, r.const) else 0
+        x = Index(terms[cut:], r.const - moved * g)
         if least(x.lo) >= 0 and surely_less(x.hi, g):
-            y = Index(tuple([(c // g, a) for c, a in terms[:cut]]), quotient)
-            return y.bounded(r.lo // g, r.hi // g), g, x
+            y = Index(tuple([(quotient(c, g), a) for c, a in terms[:cut]]), moved)
+            return y.bounded(quotient(r.lo, g), quotient(r.hi, g)), g, x
     return None
 
 
@@ -231,7 +231,7 @@ def _borrow(whole, r, n):
         return whole, r
     # Positions stay below 2^31, but bounds of products of open sizes may not; the borrowed amount must fit 32 bits.
     lo = r.lo if is_open(r.lo) else max(r.lo, -(1 << 31))
-    k = (n - 1 - lo) // n
+    k = quotient(n - 1 - lo, n)
     return Index(whole.terms, whole.const - k), Index(r.terms, r.const + k * n)
 
 
@@ -248,7 +248,7 @@ def _refined(r, div, mod):
     base, extent, d, m = r.terms[0][1].payload
     if not known_equal(mod, 0):
         return _digit(base, extent, d, mod) if known_equal(m, 0) or divides(mod, m) else None
-    return _digit(base, extent, d * div, m // div) if known_equal(m, 0) or divides(div, m) else None
+    return _digit(base, extent, d * div, quotient(m, div)) if known_equal(m, 0) or divides(div, m) else None
 
 
 def floordiv(a, n):
@@ -262,7 +262,7 @@ def floordiv(a, n):
     found = _coarse(r, n)
     if found:
         y, g, _ = found
-        return _quotient(add(whole, floordiv(y, n // g)), a, n)
+        return _quotient(add(whole, floordiv(y, quotient(n, g))), a, n)
     refined = _refined(r, n, 0)
     if refined is not None:
         return _quotient(add(whole, refined), a, n)
@@ -272,8 +272,8 @@ def floordiv(a, n):
 
 def _quotient(q, a, n):
     """q, which is a // n, with the range that follows from that of a."""
-    if least(a.lo) >= 0 and surely_less(a.hi // n, q.hi):
-        return q.bounded(a.lo // n, a.hi // n)
+    if least(a.lo) >= 0 and surely_less(quotient(a.hi, n), q.hi):
+        return q.bounded(quotient(a.lo, n), quotient(a.hi, n))
     return q
 
 
@@ -288,7 +288,7 @@ def mod(a, n):
     found = _coarse(r, n)
     if found:
         y, g, x = found
-        return add(mul(mod(y, n // g), g), x)
+        return add(mul(mod(y, quotient(n, g)), g), x)
     refined = _refined(r, 1, n)
     if refined is not None:
         return refined

@@ -27,6 +27,8 @@ def _flops(item):
     if op == "attention":
         q, keys = anchor.srcs[0], anchor.srcs[1]
         return 2 * q.count * keys.shape[2] + 2 * anchor.count * keys.shape[2] + after
+    if op == "packed":
+        return 2 * anchor.count * anchor.srcs[0].shape[1] + after
     if op == "recurrence":
         return 2 * anchor.count * anchor.srcs[0].shape[3] + after
     return anchor.count + after

@@ -47,85 +47,86 @@ def plan_with(roots, options, max_inputs, packed=True, bind_numbers=False, sizes
     fusion = Fusion(roots, max_inputs, packed, options.computed_again, options.packed_again, max_outside)
     fusion.stored.bind_numbers = bind_numbers
     fusion.stored.limits = Limits(options.page_bytes, options.device_class == "swiftshader", sizes)
-    plan = Plan()
-    number = {}
-    externals = []
-
-    def external(node):
-        key = id(node)
-        if key not in number:
-            number[key] = len(plan.buffers)
-            plan.buffers.append(Buffer("external", node.nbytes))
-            plan.externals.append(number[key])
-            externals.append(node)
-        return number[key]
-
-    # Number externals before building kernels, so that plans for all classes of device number them alike.
-    for node in fusion.order:
-        if is_leaf(node) and not known_equal(node.count, 0):
-            external(node)
-    alias = {}
-    for node, source in fusion.aliases:
-        alias[id(node)] = source
-
-    def resolve(node):
-        while id(node) in alias:
-            node = alias[id(node)]
-        return node
-
-    kept = {}
-    for r in roots:
-        kept[id(resolve(r))] = True
-
-    def buffer_of(node):
-        node = resolve(node)
-        if is_leaf(node):
-            return external(node)
-        key = id(node)
-        if key not in number:
-            number[key] = len(plan.buffers)
-            plan.buffers.append(Buffer("output" if key in kept else "temporary", node.nbytes))
-        return number[key]
-
-    sources = {}
-
-    def number_of(kernel):
-        if kernel.source not in sources:
-            sources[kernel.source] = len(plan.kernels)
-            plan.kernels.append((kernel.name, kernel.source))
-        return sources[kernel.source]
-
+    buffers = _Buffers(fusion, roots)
+    plan = buffers.plan
     kernels = Alike(fusion.items, fusion.stored, options)
     for item in fusion.items:
         kernel = kernels.build(item)
         whole = item.region[0] if item.region else item.node
-        target = buffer_of(whole)
-        tensors = [n.nbytes for n in kernel.inputs] + [whole.nbytes]
-        if len(tensors) > options.max_bindings:
-            raise TooManyBindings("kernel {} binds {} buffers".format(kernel.name, len(tensors)))
-        counts = [pages(n, options.page_bytes) for n in tensors]
-        if sum(counts) > options.max_bindings:
-            raise UnsupportedError(
-                "kernel {} needs {} bindings for tensors of {} bytes; this device allows {} of {} bytes each".format(
-                    kernel.name,
-                    sum(counts),
-                    max([typical(n) for n in tensors]),
-                    options.max_bindings,
-                    options.page_bytes,
-                )
-            )
+        target = buffers.of(whole)
+        counts = _pages_of(kernel, [n.nbytes for n in kernel.inputs] + [whole.nbytes], options)
         if item.anchor is not None and item.anchor.op == "kernel" and not item.anchor.arg[3]:
             clear = zeroing(kernel, whole.nbytes, options.page_bytes)
-            plan.steps.append(Step(number_of(clear), [target], clear.groups, counts[-1:]))
-        bound = [buffer_of(n) for n in kernel.inputs] + [target]
-        step = Step(number_of(kernel), bound, kernel.groups, counts)
+            plan.steps.append(Step(buffers.kernel(clear), [target], clear.groups, counts[-1:]))
+        bound = [buffers.of(n) for n in kernel.inputs] + [target]
+        step = Step(buffers.kernel(kernel), bound, kernel.groups, counts)
         step.flops = estimates.flops(item)
         step.nbytes = estimates.nbytes(item, kernel)
         plan.steps.append(step)
     kernels.keep()
-    plan.outputs = [buffer_of(r) for r in roots]
+    plan.outputs = [buffers.of(r) for r in roots]
     _share_temporaries(plan)
-    return plan, externals
+    return plan, buffers.externals
+
+
+class _Buffers:
+    """The numbers that a plan gives to the buffers of nodes and to the sources of kernels."""
+
+    def __init__(self, fusion, roots):
+        self.plan = Plan()
+        self.externals = []  # their nodes
+        self._numbers = {}
+        self._sources = {}
+        self._aliases = {id(node): source for node, source in fusion.aliases}
+        # Number externals before building kernels, so that plans for all classes of device number them alike.
+        for node in fusion.order:
+            if is_leaf(node) and not known_equal(node.count, 0):
+                self.of(node)
+        self._kept = {id(self._resolved(r)) for r in roots}
+
+    def _resolved(self, node):
+        while id(node) in self._aliases:
+            node = self._aliases[id(node)]
+        return node
+
+    def of(self, node):
+        """The number of a node's buffer."""
+        node = self._resolved(node)
+        key = id(node)
+        if key not in self._numbers:
+            self._numbers[key] = len(self.plan.buffers)
+            kind = "external" if is_leaf(node) else "output" if key in self._kept else "temporary"
+            self.plan.buffers.append(Buffer(kind, node.nbytes))
+            if kind == "external":
+                self.plan.externals.append(self._numbers[key])
+                self.externals.append(node)
+        return self._numbers[key]
+
+    def kernel(self, kernel):
+        """The number of a kernel; equal sources have one."""
+        if kernel.source not in self._sources:
+            self._sources[kernel.source] = len(self.plan.kernels)
+            self.plan.kernels.append((kernel.name, kernel.source))
+        return self._sources[kernel.source]
+
+
+def _pages_of(kernel, tensors, options):
+    """The number of bindings that each of the tensors takes, of which `tensors` has the bytes. Raises TooManyBindings
+    if the device allows fewer than one each, UnsupportedError if their pages are too many."""
+    if len(tensors) > options.max_bindings:
+        raise TooManyBindings("kernel {} binds {} buffers".format(kernel.name, len(tensors)))
+    counts = [pages(n, options.page_bytes) for n in tensors]
+    if sum(counts) > options.max_bindings:
+        raise UnsupportedError(
+            "kernel {} needs {} bindings for tensors of {} bytes; this device allows {} of {} bytes each".format(
+                kernel.name,
+                sum(counts),
+                max([typical(n) for n in tensors]),
+                options.max_bindings,
+                options.page_bytes,
+            )
+        )
+    return counts
 
 
 def places_of(externals, order):

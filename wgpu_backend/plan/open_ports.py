@@ -89,14 +89,7 @@ def read_counts(content):
     """The Counts of a plan's "sizes". Raises ValueError if they are malformed."""
     if not isinstance(content, dict):
         raise ValueError("the sizes are not an object")
-    symbols = []
-    for found in _list(content.get("symbols"), MAX_SYMBOLS):
-        if not isinstance(found, list) or len(found) != 3 or not isinstance(found[0], str):
-            raise ValueError("a symbol is not a name and two numbers")
-        low, high = found[1], found[2]
-        if not _is_whole(low) or not _is_whole(high) or not 0 <= low <= high <= MAX_BYTES:
-            raise ValueError("the size {!r} cannot range from {} to {}".format(found[0], low, high))
-        symbols.append((found[0], low, high))
+    symbols = [_symbol(found) for found in _list(content.get("symbols"), MAX_SYMBOLS)]
     counts = Counts(symbols, [], [], [])
     counts.most = []  # the largest magnitude of each atom
     for found in _list(content.get("atoms")):
@@ -115,17 +108,31 @@ def read_counts(content):
     if [a for a in counts.atoms if type(a) is int] != list(range(len(symbols))) or not symbols:
         raise ValueError("each symbol must occur exactly once among the atoms")
     counts.block = [read_number(n, counts) for n in _list(content.get("block"))]
-    for found in _list(content.get("guards")):
-        if not isinstance(found, list) or len(found) not in (3, 4):
-            raise ValueError("a guard is not a number, a relation and an answer")
-        why = found[3] if len(found) == 4 else ""
-        if found[1] not in ("<", "==") or type(found[2]) is not bool or not isinstance(why, str):
-            raise ValueError("a guard is not a number, a relation and an answer")
-        guarded = read_number(found[0], counts)
-        if type(guarded) is int:
-            raise ValueError("a guard depends on no size")
-        counts.guards.append((guarded, found[1], found[2], why))
+    counts.guards = [_guard(found, counts) for found in _list(content.get("guards"))]
     return counts
+
+
+def _symbol(found):
+    """The (name, lowest, highest) of an open size."""
+    if not isinstance(found, list) or len(found) != 3 or not isinstance(found[0], str):
+        raise ValueError("a symbol is not a name and two numbers")
+    name, low, high = found
+    if not _is_whole(low) or not _is_whole(high) or not 0 <= low <= high <= MAX_BYTES:
+        raise ValueError("the size {!r} cannot range from {} to {}".format(name, low, high))
+    return name, low, high
+
+
+def _guard(found, counts):
+    """The (number, relation to 0, its answer, why) of a guard."""
+    if not isinstance(found, list) or len(found) not in (3, 4):
+        raise ValueError("a guard is not a number, a relation and an answer")
+    why = found[3] if len(found) == 4 else ""
+    if found[1] not in ("<", "==") or type(found[2]) is not bool or not isinstance(why, str):
+        raise ValueError("a guard is not a number, a relation and an answer")
+    guarded = read_number(found[0], counts)
+    if type(guarded) is int:
+        raise ValueError("a guard depends on no size")
+    return guarded, found[1], found[2], why
 
 
 def read_number(found, counts):

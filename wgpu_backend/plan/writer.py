@@ -84,38 +84,14 @@ def write(
     that begin with a value in the file, the tensor's name and its Source."""
     from emberlet.host import burnpack_writer
 
-    from .storing import parts_of
-
     traced, results, checks, plans = planned
     plan, externals = plans["gpu"]
-    tensors: dict[str, Any] = {}
-    fixed: list[list[Any]] = []
-    given = {}
-    taken = {name for name, _ in (initial or {}).values()}
+    given = {n.arg: number for number, n in zip(plan.externals, externals, strict=True) if n.op == "input"}
+    constants = [(number, n) for number, n in zip(plan.externals, externals, strict=True) if n.op != "input"]
     begin = "constant"
-    while any(name.startswith(begin) for name in taken):
+    while any(name.startswith(begin) for name, _ in (initial or {}).values()):
         begin = "_" + begin
-    for number, node in zip(plan.externals, externals, strict=True):
-        if node.op == "input":
-            given[node.arg] = number
-            continue
-        name = f"{begin}{len(fixed)}"
-        how, stored = weights, []
-        if node.nbytes <= PAGE_BYTES:
-            stored = narrowing.parts_of(traced.narrow.get(id(node)), backend.host)
-            if stored:
-                how = "levels" if node.word == "f32" else "integers"
-            elif node.word == "f32":
-                stored = parts_of(weights, node.arg)
-        if stored:
-            parts = [name, f"{name}.scales"][: len(stored)]
-            tensors |= zip(parts, stored, strict=True)
-            fixed.append([number, name, how, parts[1] if len(parts) > 1 else None])
-            continue
-        fixed.append([number, name])
-        tensors[name] = burnpack_writer.Source(
-            WORDS[node.word], (node.nbytes // (WORDS[node.word].bits // 8),), lambda node=node: node.arg
-        )
+    tensors, fixed = _constants(constants, begin, weights, traced.narrow, backend.host)
     ports = []
     for node in traced.inputs:
         number = given.get(node.arg)
@@ -168,6 +144,37 @@ def write(
         content["sizes"] = sizes_of(plan.counts)
     burnpack_writer.save(path, tensors, {KEY: json.dumps(content), **(metadata or {})})
     return plan
+
+
+def _constants(
+    constants: Sequence[tuple[int, Any]], begin: str, weights: str | None, narrow: dict[int, Any], host: Any
+) -> tuple[dict[str, Any], list[list[Any]]]:
+    """The Sources of constants, (number of the buffer, node), by names that begin with `begin`, and what the file says
+    of each: [number, name], or [number, name, how it is stored, the name of its scales or None]."""
+    from emberlet.host.burnpack_writer import Source
+
+    from .storing import parts_of
+
+    tensors: dict[str, Any] = {}
+    fixed: list[list[Any]] = []
+    for number, node in constants:
+        name = f"{begin}{len(fixed)}"
+        how, stored = weights, []
+        if node.nbytes <= PAGE_BYTES:
+            stored = narrowing.parts_of(narrow.get(id(node)), host)
+            if stored:
+                how = "levels" if node.word == "f32" else "integers"
+            elif node.word == "f32":
+                stored = parts_of(weights, node.arg)
+        if stored:
+            parts = [name, f"{name}.scales"][: len(stored)]
+            tensors |= zip(parts, stored, strict=True)
+            fixed.append([number, name, how, parts[1] if len(parts) > 1 else None])
+            continue
+        fixed.append([number, name])
+        dtype = WORDS[node.word]
+        tensors[name] = Source(dtype, (node.nbytes // (dtype.bits // 8),), lambda node=node: node.arg)
+    return tensors, fixed
 
 
 def planned(

@@ -43,9 +43,11 @@ def _warn(text):
 
 
 class Recording(Backend):
-    """Tensors whose data are Nodes. half: whether float16 is stored as f16. The arguments are those of WgpuBackend."""
+    """Tensors whose data are Nodes. half: whether float16 is stored as f16; tracing: whether a plan is traced. The
+    arguments are those of WgpuBackend."""
 
     half = False
+    tracing = False
     float64_is_float32 = True
 
     def __init__(self, index=0, strict=False, planning=False, check_indices=False):

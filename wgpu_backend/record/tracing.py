@@ -36,8 +36,12 @@ def trace(function, arguments, backend, shapes=None):
             inputs.append(node)
             x = Tensor(node, x.dtype, shape, backend)
         given.append(x)
-    with Undrawn(ValueNeeded):
-        result = function(*given)
+    before, backend.tracing = backend.tracing, True
+    try:
+        with Undrawn(ValueNeeded):
+            result = function(*given)
+    finally:
+        backend.tracing = before
     roots = []
     return Trace(roots, inputs, _disassembled(result, roots))
 

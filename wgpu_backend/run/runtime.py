@@ -34,30 +34,7 @@ def run_once(device, plan, externals, sizes=b""):
             allocations[i] = device.allocate(plan.buffers[i].nbytes)
     device.enter()
     try:
-        pipelines = prepare(device, plan.kernels)
-        for name, source in plan.kernels:
-            # Compile kernels one by one if they are not prepared: Python that cannot be suspended cannot await a
-            # pipeline.
-            if source not in pipelines:
-                pipelines[source] = device.pipeline(name, source)
-        device.pipelines.ran(pipelines)
-        block = None
-        if sizes:
-            block = Block(device.raw, len(sizes))
-            device.queue.write_buffer(block.gpu, 0, sizes)
-        encoder = device.raw.create_command_encoder()
-        run = encoder.begin_compute_pass()
-        for step in plan.steps:
-            source = plan.kernels[step.kernel][1]
-            pipeline, layout = pipelines[source]
-            bound, pages = [allocations[b] for b in step.buffers], step.pages
-            if block is not None and SIZES in source:
-                bound, pages = bound + [block], list(pages) + [1]
-            run.set_pipeline(pipeline)
-            run.set_bind_group(0, device.bind(layout, bound, pages))
-            run.dispatch_workgroups(step.groups[0], step.groups[1], step.groups[2])
-        run.end()
-        device.queue.submit([encoder.finish()])
+        _submit(device, plan, allocations, sizes)
     except Exception as error:
         raise device.failure("running {}".format(named(plan)), error)
     finally:
@@ -68,6 +45,33 @@ def run_once(device, plan, externals, sizes=b""):
             if plan.buffers[i].kind == "temporary":
                 allocations[i].free()
     return [allocations[b] for b in plan.outputs]
+
+
+def _submit(device, plan, allocations, sizes):
+    """Record the plan's steps and submit them. allocations: buffer number -> Allocation."""
+    pipelines = prepare(device, plan.kernels)
+    for name, source in plan.kernels:
+        # Compile kernels one by one if they are not prepared: Python that cannot be suspended cannot await a pipeline.
+        if source not in pipelines:
+            pipelines[source] = device.pipeline(name, source)
+    device.pipelines.ran(pipelines)
+    block = None
+    if sizes:
+        block = Block(device.raw, len(sizes))
+        device.queue.write_buffer(block.gpu, 0, sizes)
+    encoder = device.raw.create_command_encoder()
+    run = encoder.begin_compute_pass()
+    for step in plan.steps:
+        source = plan.kernels[step.kernel][1]
+        pipeline, layout = pipelines[source]
+        bound, pages = [allocations[b] for b in step.buffers], step.pages
+        if block is not None and SIZES in source:
+            bound, pages = bound + [block], list(pages) + [1]
+        run.set_pipeline(pipeline)
+        run.set_bind_group(0, device.bind(layout, bound, pages))
+        run.dispatch_workgroups(step.groups[0], step.groups[1], step.groups[2])
+    run.end()
+    device.queue.submit([encoder.finish()])
 
 
 def named(plan):

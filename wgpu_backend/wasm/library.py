@@ -8,8 +8,6 @@ from .assembler import Function, bits, call, f32, f32x4, f64, i32, i32x4, i64, l
 
 INF = float("inf")
 NAN = float("nan")
-VECTOR = ("exp", "log", "tanh", "erf", "round_f16")
-ONE = ("expm1", "log1p", "sinh", "cosh", "asinh", "acosh", "atanh", "asin", "acos", "atan", "sin", "cos", "tan")
 
 
 def _poly(z, terms, number=f32x4):
@@ -615,6 +613,9 @@ _FUNCTIONS = {
     "philox_at": ((_I,) * 7, _I, _philox_at),
     "sort_key_f32": ((_F,), _I, _sort_key_f32),
 }
+# Operations that are functions of four float32, and of one.
+VECTOR = tuple([name for name in _FUNCTIONS if _FUNCTIONS[name][:2] == (("v128",), "v128")])
+ONE = tuple([name for name in _FUNCTIONS if _FUNCTIONS[name][:2] == ((_F,), _F)])
 _made = {}
 
 

@@ -47,9 +47,7 @@ class Program:
         """The bytes of the results, given those of the inputs; None leaves an input unchanged. Raises BackendError if
         an input is None that was never given, and after `release`. sizes: the values of the plan's open sizes."""
         with self.lock:
-            instance = self.instance
-            if instance is None:
-                raise BackendError("this program was released; load or compile the model again")
+            instance = self.usable()
             if sizes is not None:
                 instance = self.fit(sizes)
             for i in range(len(self.inputs)):
@@ -62,6 +60,12 @@ class Program:
                     raise BackendError("input {} was left unchanged, but no earlier call passed it".format(i))
             instance.run()
             return [instance.read(at, nbytes) for at, nbytes in self.results]
+
+    def usable(self):
+        """The instance. Raises BackendError after `release`."""
+        if self.instance is None:
+            raise BackendError("this program was released; load or compile the model again")
+        return self.instance
 
     async def run_async(self, data, sizes=None):
         """`run`, without waiting."""

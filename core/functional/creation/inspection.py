@@ -1,6 +1,7 @@
 """The array API standard's inspection of dtypes and of this library."""
 
 from ... import dtypes
+from ...dtypes import narrow
 from ...errors import ArgumentError, DTypeError
 from ...tensor import Tensor
 from ..operands import is_scalar
@@ -17,25 +18,20 @@ def _dtype(x):
     return x.dtype if isinstance(x, Tensor) else dtypes.dtype(x)
 
 
-# name -> mantissa bits, largest exponent, smallest normal exponent
-_FLOATS = {
-    "float64": (52, 1023, -1022), "float32": (23, 127, -126), "float16": (10, 15, -14), "bfloat16": (7, 127, -126),
-    "float8_e4m3fn": (3, 8, -6), "float8_e4m3fnuz": (3, 7, -7), "float8_e5m2": (2, 15, -14),
-    "float8_e5m2fnuz": (2, 15, -15), "float6_e2m3fn": (3, 2, 0), "float6_e3m2fn": (2, 4, -2),
-    "float4_e2m1fn": (1, 2, 0),
-}  # fmt: skip
-_LARGEST = {"float8_e4m3fn": 448.0}  # the pattern above is NaN
-
-
 #: function; array API; type: DType | str | Tensor -> FloatInfo
 def finfo(type):
     """bits, eps, max, min, smallest_normal and dtype of a floating-point dtype or tensor."""
     d = _dtype(type)
     d = getattr(d, "part", d)  # of a complex dtype
-    if d.name not in _FLOATS:
+    if d is dtypes.float64:
+        mantissa, low, largest = 52, -1022, (2.0 - 2.0**-52) * 2.0**1023
+    elif d is dtypes.float32:
+        mantissa, low, largest = 23, -126, (2.0 - 2.0**-23) * 2.0**127
+    elif d.name in narrow.FORMATS:
+        _, mantissa, bias, code, _, _ = narrow.FORMATS[d.name]
+        low, largest = 1 - bias, narrow.decode(d, code)
+    else:
         raise DTypeError("finfo is for floating-point dtypes, found {}".format(d))
-    mantissa, top, low = _FLOATS[d.name]
-    largest = _LARGEST.get(d.name) or (2.0 - 2.0**-mantissa) * 2.0**top
     return _Info(bits=d.bits, eps=2.0**-mantissa, max=largest, min=-largest, smallest_normal=2.0**low, dtype=d)
 
 

@@ -49,40 +49,42 @@ def _slice_positions(key, n):
     return (start, count, step) if count > 0 else (0, 0, 1)
 
 
+def _part(x, k):
+    """One entry of a key as a bool, int, slice, None, `...`, or a Tensor of integers or bools. Raises IndexingError."""
+    if not isinstance(k, (bool, int, Tensor)):
+        if isinstance(k, (list, tuple, range)):
+            k = tensor(list(k), x.backend)
+        elif hasattr(k, "__array_interface__"):  # a NumPy array or scalar
+            k = tensor(k, x.backend) if k.ndim else k.item()
+        if isinstance(k, Tensor) and not k.size and not k.dtype.is_bool:
+            k = astype(k, dtypes.int64)
+    if isinstance(k, Tensor) and not k.ndim and not k.dtype.is_float:
+        k = k.item()
+    if isinstance(k, Tensor):
+        if not k.dtype.is_bool and not k.dtype.is_integer:
+            raise IndexingError("an index is integer or bool, found {}".format(k.dtype))
+    elif k is not None and k is not Ellipsis and not isinstance(k, (int,) + _SLICES):
+        try:
+            k = k.__index__()
+        except AttributeError:
+            raise IndexingError("cannot index with {!r}".format(k))
+    return k
+
+
 def _parts(x, key):
     """The key as a list with one entry per axis it covers, with `...` expanded."""
     key = list(key) if isinstance(key, tuple) else [key]
     out, used, dots = [], 0, None
     for k in key:
-        if not isinstance(k, (bool, int, Tensor)):
-            if isinstance(k, (list, tuple, range)):
-                k = tensor(list(k), x.backend)
-            elif hasattr(k, "__array_interface__"):  # a NumPy array or scalar
-                k = tensor(k, x.backend) if k.ndim else k.item()
-            if isinstance(k, Tensor) and not k.size and not k.dtype.is_bool:
-                k = astype(k, dtypes.int64)
-        if isinstance(k, Tensor) and not k.ndim and not k.dtype.is_float:
-            k = k.item()
+        k = _part(x, k)
         if isinstance(k, Tensor):
-            if k.dtype.is_bool:
-                used += k.ndim
-            elif k.dtype.is_integer:
-                used += 1
-            else:
-                raise IndexingError("an index is integer or bool, found {}".format(k.dtype))
+            used += k.ndim if k.dtype.is_bool else 1
         elif k is Ellipsis:
             if dots is not None:
                 raise IndexingError("an index may contain ... only once")
             dots = len(out)
-        elif isinstance(k, bool):
-            pass
-        elif k is not None:
+        elif k is not None and not isinstance(k, bool):
             used += 1
-            if not isinstance(k, (int,) + _SLICES):
-                try:
-                    k = k.__index__()
-                except AttributeError:
-                    raise IndexingError("cannot index with {!r}".format(k))
         out.append(k)
     if used > x.ndim:
         raise IndexingError("too many indices: {} for the {} axes of shape {}".format(used, x.ndim, x.shape))

@@ -99,6 +99,14 @@ def matmul_nbits(
 ):
     """x (…, rows) @ weight (rows, columns) + bias, with the weight packed in 2, 4 or 8 bits (see
     `dequantize_nbits`)."""
+    return compose_matmul_nbits(
+        x, weight, scales, zero_points, group_indices, bias,
+        rows=rows, columns=columns, bits=bits, block_size=block_size,
+    )  # fmt: skip
+
+
+def compose_matmul_nbits(x, weight, scales, zero_points, group_indices, bias, *, rows, columns, bits=4, block_size=32):
+    """`matmul_nbits` by its definition."""
     x = floating(x)
     if not x.ndim or x.shape[-1] != rows:
         raise ShapeError("matmul_nbits: input {} does not fit a weight of {} rows".format(x.shape, rows))

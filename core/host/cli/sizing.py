@@ -52,7 +52,12 @@ def ranges(given: Sequence[str], loaded: Loaded) -> tuple[dict[str, Range], list
             rest.append(pair)
             continue
         numbers = [low, high, step] if colon else [low, high]
-        if not all(n.isdecimal() for n in numbers) or not 0 < int(low) <= int(high) or (colon and not int(step)):
+        if (
+            not all(n.isdecimal() for n in numbers)
+            or not int(low) <= int(high)
+            or not int(high)
+            or (colon and not int(step))
+        ):
             raise EmberletError(
                 f"--dim {pair}: expected NAME=LOWEST..HIGHEST, such as {name or 'length'}=1..512, or with a step, "
                 f"{name or 'length'}=64..512:64"

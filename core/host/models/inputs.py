@@ -188,15 +188,19 @@ def _array(x: Any, wanted: DType, home: Backend | None) -> Tensor:
 def _check(x: Tensor, entry: Entry, sizes: dict[str, tuple[int, str]]) -> None:
     """Raise DTypeError or ShapeError unless a tensor matches its entry in INPUTS."""
     name, kind, shape = entry
-    found = f"{x.dtype} {x.shape}"
     if x.dtype.name != kind:
+        found = f"{x.dtype} {x.shape}"
         raise DTypeError(f"the model takes {describe(entry)}, found {found}; .astype({kind!r}) converts it")
     if shape is None:
         return
-    if len(shape) != len(x.shape) or any(isinstance(d, int) and d != n for d, n in zip(shape, x.shape, strict=True)):
-        raise ShapeError(f"the model takes {describe(entry)}, found {found}")
+    known = len(shape) == len(x.shape)
+    for d, n in zip(shape, x.shape, strict=False):
+        known = known and (d == n or not isinstance(d, int))
+    if not known:
+        raise ShapeError(f"the model takes {describe(entry)}, found {x.dtype} {x.shape}")
     for d, n in zip(shape, x.shape, strict=True):
         if isinstance(d, str):
             size, where = sizes.setdefault(d, (n, name))
             if size != n:
+                found = f"{x.dtype} {x.shape}"
                 raise ShapeError(f"the model takes {describe(entry)}, found {found}; {d} is {size} in {where}")

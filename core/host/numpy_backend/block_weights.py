@@ -35,8 +35,7 @@ def matmul_nbits(
 ) -> Tensor:
     """matmul_nbits for float32 x and scales, uint8 weights and rows of whole blocks. Everything else goes to the
     composite."""
-    from ...functional.quantized.packed_weights import matmul_nbits as by_definition
-    from ...functional.quantized.packed_weights import unpack_bits
+    from ...functional.quantized.packed_weights import compose_matmul_nbits, unpack_bits
 
     tensors = [t for t in (x, weight, scales) if isinstance(t, Tensor)]
     plain = len(tensors) == 3 and [t.dtype.name for t in tensors] == ["float32", "uint8", "float32"]
@@ -55,7 +54,7 @@ def matmul_nbits(
         or not isinstance(zero_points, Tensor | None)
         or (zero_points is not None and zero_points.dtype.name not in ("uint8", "float32"))
     ):
-        return by_definition.__wrapped__(
+        return compose_matmul_nbits(
             x, weight, scales, zero_points, group_indices, bias,
             rows=rows, columns=columns, bits=bits, block_size=block_size,
         )  # fmt: skip

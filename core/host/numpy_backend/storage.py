@@ -26,10 +26,8 @@ Array = np.ndarray[Any, np.dtype[Any]]
 if sys.platform == "linux":
     np.empty(1 << 24, np.uint8)
 
-NARROW = (
-    "bfloat16", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu",
-    "float6_e2m3fn", "float6_e3m2fn", "float4_e2m1fn", "int4", "int2", "uint4", "uint2",
-)  # fmt: skip
+# Those that neither Python's arrays nor NumPy have.
+NARROW = tuple(d.name for d in dtypes.ALL if d.code is None and d.kind in ("float", "int", "uint"))
 
 # By name: a str knows its hash, a DType computes it in Python.
 _BY_NAME: dict[str, np.dtype[Any]] = {

@@ -14,19 +14,14 @@ from typing import Any
 
 from ... import dtypes
 from ...burnpack.limits import Limits
+from ...dtypes.narrow import pack_codes
 from ...errors import FormatError
+from ...host.onnx_types import DTYPES
 from ..reading import Bytes, check_sharing, contents
 from ..snapshot import Snapshot, bools
 from ..stored import Store
 from .onnx_weights import READS, Reading, join
 
-DTYPES = {
-    1: dtypes.float32, 2: dtypes.uint8, 3: dtypes.int8, 4: dtypes.uint16, 5: dtypes.int16, 6: dtypes.int32,
-    7: dtypes.int64, 9: dtypes.bool, 10: dtypes.float16, 11: dtypes.float64, 12: dtypes.uint32, 13: dtypes.uint64,
-    16: dtypes.bfloat16, 17: dtypes.float8_e4m3fn, 18: dtypes.float8_e4m3fnuz, 19: dtypes.float8_e5m2,
-    20: dtypes.float8_e5m2fnuz, 21: dtypes.uint4, 22: dtypes.int4, 23: dtypes.float4_e2m1fn,
-    24: dtypes.float8_e8m0fnu, 25: dtypes.uint2, 26: dtypes.int2,
-}  # fmt: skip
 MAX_RANK = 64
 MAX_FIELDS = 10_000_000
 # Elements outside raw_data: field -> how an element is packed.
@@ -90,6 +85,12 @@ class _Message:
         except UnicodeDecodeError:
             raise FormatError(f"{self.where}: is not an ONNX model: a text is not UTF-8") from None
 
+    def entry(self, start: int, end: int) -> tuple[str, str]:
+        """The key and the value of a StringStringEntryProto."""
+        pair = self.part(start, end)
+        texts = {n: pair.text(a, b) for n, a, b in pair.fields() if n in (1, 2)}
+        return texts.get(1, ""), texts.get(2, "")
+
 
 def read(data: Bytes, where: str, *, path: str | None = None, limits: Limits, **_: object) -> Store:
     """The initializers of the model's graph. Raises FormatError."""
@@ -118,9 +119,7 @@ def read(data: Bytes, where: str, *, path: str | None = None, limits: Limits, **
         elif number == 2 and end >= 0:
             metadata["producer"] = model.text(start, end)
         elif number == 14 and end >= 0:
-            pair = model.part(start, end)
-            texts = {n: pair.text(a, b) for n, a, b in pair.fields() if n in (1, 2)}
-            metadata[texts.get(1, "")] = texts.get(2, "")
+            metadata.update([model.entry(start, end)])
     if not graphs:
         raise FormatError(f"{where}: is not an ONNX model: it holds no graph")
     join(found, nodes)
@@ -154,53 +153,59 @@ def _reading(node: _Message) -> Reading | None:
     return Reading(kind, tuple([node.text(*span) for span in inputs]), ints) if kind else None
 
 
+class _Tensor:
+    """The fields of a TensorProto; those with bytes as (start, end)."""
+
+    def __init__(self, message: _Message) -> None:
+        self.name, self.kind, self.location = "", 0, 0
+        self.shape: list[int] = []
+        self.raw: tuple[int, int] | None = None
+        self.typed: dict[int, list[tuple[int, int]]] = {}
+        self.external: dict[str, str] = {}
+        for number, start, end in message.fields():
+            if number == 1:
+                self.shape += [start] if end < 0 else _numbers(message, start, end, MAX_RANK + 1)
+            elif number == 2 and end < 0:
+                self.kind = start
+            elif number == 8:
+                self.name = message.text(start, end)
+            elif number == 9 and end >= 0:
+                self.raw = (start, end)
+            elif number in _TYPED:
+                self.typed.setdefault(number, []).append((start, end))
+            elif number == 13 and end >= 0:
+                self.external.update([message.entry(start, end)])
+            elif number == 14 and end < 0:
+                self.location = start
+
+
 def _tensor(message: _Message, path: str | None, limits: Limits, places: set[str]) -> Snapshot | tuple[str, str]:
-    where = message.where
-    shape: list[int] = []
-    kind = location = 0
-    name, raw = "", None
-    typed: dict[int, list[tuple[int, int]]] = {}
-    external: dict[str, str] = {}
-    for number, start, end in message.fields():
-        if number == 1:
-            shape += [start] if end < 0 else _numbers(message, start, end, MAX_RANK + 1)
-        elif number == 2 and end < 0:
-            kind = start
-        elif number == 8:
-            name = message.text(start, end)
-        elif number == 9 and end >= 0:
-            raw = (start, end)
-        elif number in _TYPED:
-            typed.setdefault(number, []).append((start, end))
-        elif number == 13 and end >= 0:
-            pair = message.part(start, end)
-            texts = {n: pair.text(a, b) for n, a, b in pair.fields() if n in (1, 2)}
-            external[texts.get(1, "")] = texts.get(2, "")
-        elif number == 14 and end < 0:
-            location = start
-    label = f"{where}: initializer {name[:80]!r}"
-    dtype = DTYPES.get(kind)
-    if dtype is None:
-        return name, f"an initializer of ONNX's type {kind}, which is not read"
+    found = _Tensor(message)
+    label = f"{message.where}: initializer {found.name[:80]!r}"
+    dtype = DTYPES.get(found.kind)
+    if dtype is None or dtype is dtypes.string:
+        return found.name, f"an initializer of ONNX's type {found.kind}, which is not read"
+    shape = tuple(found.shape)
     if len(shape) > MAX_RANK or any(n >= 1 << 63 for n in shape) or prod(shape) >= 1 << 62:
         raise FormatError(f"{label}: its shape is too large")
     size = int(dtype.nbytes(prod(shape)))
     if size > limits.tensor:
         raise FormatError(f"{label}: {size} bytes are more than the limit of {limits.tensor}")
-    if location == 1:
-        get: Any = partial(_external, label, path, external, size)
-        places.add(external.get("location", ""))
-    elif raw is not None:
-        if raw[1] - raw[0] != size:
-            raise FormatError(f"{label}: {raw[1] - raw[0]} bytes where {dtype} of {tuple(shape)} takes {size}")
-        get = partial(_slice, message.data, *raw)
+    if found.location == 1:
+        get: Any = partial(_external, label, path, found.external, size)
+        places.add(found.external.get("location", ""))
+    elif found.raw is not None:
+        length = found.raw[1] - found.raw[0]
+        if length != size:
+            raise FormatError(f"{label}: {length} bytes where {dtype} of {shape} takes {size}")
+        get = partial(_slice, message.data, *found.raw)
     else:
-        most = sum(1 if end < 0 else end - start for spans in typed.values() for start, end in spans)
+        most = sum(1 if end < 0 else end - start for spans in found.typed.values() for start, end in spans)
         if prod(shape) > 2 * most * 8 // min(dtype.bits, 8):
-            raise FormatError(f"{label}: fewer elements than its shape {tuple(shape)} takes")
-        get = partial(_from_fields, label, message, typed, dtype, prod(shape), size)
-    make = partial(bools, get, tuple(shape)) if dtype is dtypes.bool else None
-    return Snapshot(name, dtype, tuple(shape), raw=None if make else get, make=make)
+            raise FormatError(f"{label}: fewer elements than its shape {shape} takes")
+        get = partial(_from_fields, label, message, found.typed, dtype, prod(shape), size)
+    make = partial(bools, get, shape) if dtype is dtypes.bool else None
+    return Snapshot(found.name, dtype, shape, raw=None if make else get, make=make)
 
 
 def _size_of(path: str) -> int:
@@ -260,11 +265,13 @@ def _from_fields(
             out += struct.unpack(f"<{len(raw) // width}{code}", raw[: len(raw) // width * width])
         else:
             out += _numbers(message, start, end, count)
-    packs = 8 // dtype.bits if dtype.bits < 8 else 1
+    packs = 8 // dtype.bits if dtype.bits < 8 else 1  # 6-bit floats come one by one
     if len(out) != -(-count // packs):
         raise FormatError(f"{label}: {len(out)} elements where its shape takes {count}")
     if number in (4, 10):
         return memoryview(struct.pack(f"<{count}{'f' if number == 4 else 'd'}", *out))
+    if dtype.bits == 6:
+        return memoryview(pack_codes(out, 6))
     width = max(1, dtype.bits // 8)
     mask = (1 << 8 * width) - 1
     return memoryview(b"".join([(n & mask).to_bytes(width, "little") for n in out])[:size])

@@ -210,7 +210,7 @@ class _Machine:
 
     # -- the opcodes
 
-    def run(self) -> tuple[Any, int]:
+    def run(self) -> tuple[Any, int]:  # noqa: C901
         take, number, push, pop = self.take, self.number, self.push, self.pop
         while True:
             op = number(1)

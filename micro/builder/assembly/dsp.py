@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from ..quantization.doubled import HALF, DoubledRequant
+from ..quantization.doubled import HALF, SHIFT, DoubledRequant
 from ..quantization.reference import Requant
 from .driver import DRIVER
 from .frame import Frame
@@ -116,7 +116,9 @@ def requant_fields(r: Requant) -> dict[str, int] | None:
     saturation, and `c2 = 255 - high` is subtracted.
     """
     if isinstance(r, DoubledRequant):
-        return {"up": 0, "scale": 0, "base": r.zero - r.low, "c1": 255 - (r.high - r.low), "c2": 255 - r.high}
+        base = r.zero - r.low
+        base = 2 * base + 1 if r.shifted else base  # with the half that rounds
+        return {"up": 0, "scale": 0, "base": base, "c1": 255 - (r.high - r.low), "c2": 255 - r.high}
     if r.shift > 32 or r.rest < 2:
         return None
     most = max(r.multipliers)
@@ -129,15 +131,45 @@ def multiplier(a: ThumbDsp, words: int) -> None:
     """For TensorFlow Lite's arithmetic: load from a channel's words after its bias, at `words`, the multiplier into r7,
     its left shift into r2 and its right shift into r8. Clobbers nothing else."""
     a.ldrd(R7, R8, words, 4)
-    a.lsl_w(R2, R8, 32 - HALF)
+    a.lsl_w(R2, R8, 32 - HALF - SHIFT)
     a.lsr_w(R2, R2, 32 - HALF)
     a.orr_w(R7, R2, R7, HALF)
-    a.lsr_w(R2, R8, HALF + 5)
-    a.lsl_w(R8, R8, 32 - HALF - 5)
-    a.lsr_w(R8, R8, 27)
+    a.lsr_w(R2, R8, HALF + SHIFT)
+    a.addw(R8, R8, 1)
+    a.lsl_w(R8, R8, 32 - SHIFT)
+    a.lsr_w(R8, R8, 32 - SHIFT)
 
 
-def doubled(a: ThumbDsp, sums: Sequence[int], words: int, base: int, twice: bool) -> None:
+def shifted_multiplier(a: ThumbDsp, words: int) -> None:
+    """As `multiplier` where there are no left shifts. r8: the right shift less one in the lowest byte, which is what
+    instructions shift by. r2 stays."""
+    a.ldrd(R7, R8, words, 4)
+    a.lsl_w(R7, R7, HALF)
+    a.orr_lsr(R7, R7, R8, SHIFT)
+
+
+def shifted(a: ThumbDsp, sums: Sequence[int], base: int) -> None:
+    """As `doubled`, with the numbers of `shifted_multiplier` in r7 and r8, and the half that rounds in `base`."""
+    for s in sums:
+        a.lsl_w(s, s, 1)
+        a.smmulr(s, s, R7)
+        a.add_sign(s, s, s)
+        a.asr_reg(s, s, R8)
+        a.add_w(s, s, base)
+        a.asr_w(s, s, 1)
+
+
+def rescaled(a: ThumbDsp, sums: Sequence[int], words: int, base: int, how: str) -> None:
+    """Rescale sums of one channel to the output's scale as TensorFlow Lite does, and add register `base`. how:
+    "shifted" (DoubledRequant), or how often is rounded. Clobbers r2, r6, r7, r8 and lr."""
+    if how == "shifted":
+        shifted_multiplier(a, words)
+        shifted(a, sums, base)
+    else:
+        _doubled(a, sums, words, base, how == "twice")
+
+
+def _doubled(a: ThumbDsp, sums: Sequence[int], words: int, base: int, twice: bool) -> None:
     """Rescale sums of one channel to the output's scale as TensorFlow Lite does, and add register `base`.
 
     SMMULR rounds half up at bit 32, so a sum shifted left by one more bit has its product rounded at bit 31. To round

@@ -9,7 +9,7 @@ If rows remain at the end, the last one is computed several times and written to
 
 from __future__ import annotations
 
-from .dsp import REQUANT, WINDOW, doubled, enter, halved_loop, leave, spread, start
+from .dsp import REQUANT, WINDOW, enter, halved_loop, leave, rescaled, spread, start
 from .frame import Frame
 from .thumb import LR, R0, R1, R2, R3, R4, R5, R6, R7, R8, R9, R10, R11, R12, SP
 from .thumb_dsp import ThumbDsp
@@ -28,8 +28,8 @@ above itself; N: channels; left: positions; cols: in a row; xstep, xrow: from on
 position to the next, across and down; ystep: of the output; ygap: behind a row of it; wz: the byte of a weight of
 zero."""
 
-DOUBLED = {"": 8, "twice": 12, "once": 12}
-"""How sums are rescaled to the output's scale (dsp.doubled; "" for SMMLAR) -> bytes of T per channel."""
+DOUBLED = {"": 8, "twice": 12, "once": 12, "shifted": 12}
+"""How sums are rescaled to the output's scale (dsp.rescaled; "" for SMMLAR) -> bytes of T per channel."""
 
 
 def conv(gather: bool, up: bool, how: str) -> ThumbDsp:
@@ -156,8 +156,8 @@ def _rows_of_two(a: ThumbDsp, f: Frame, up: bool, how: str) -> None:
         a.mov(R3, R6)
         a.add_w(R4, R6, R7)
         a.ldr(R5, SP, f["base"])
-        doubled(a, (R9, R11), R3, R5, how == "twice")
-        doubled(a, (R10, R12), R4, R5, how == "twice")
+        rescaled(a, (R9, R11), R3, R5, how)
+        rescaled(a, (R10, R12), R4, R5, how)
     else:
         _by_product(a, f, up)
     a.ldrd(R0, R1, SP, f.pair("c1", "c2"))
@@ -236,7 +236,7 @@ def _last_group(a: ThumbDsp, f: Frame) -> None:
 
 def _requantize_sum(a: ThumbDsp, s: int, up: bool, wide: bool, how: str) -> None:
     if how:
-        doubled(a, (s,), R6, R3, how == "twice")
+        rescaled(a, (s,), R6, R3, how)
     else:
         a.ldr(R6, R6, 4)
         a.lsl_reg(R6, R6, R2)

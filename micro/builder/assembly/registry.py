@@ -15,7 +15,16 @@ from ..kernels.trees import Trees
 from ..kernels.window import Loops, window_loops
 from ..quantization.doubled import DoubledRequant
 from ..quantization.reference import ZERO, Requant
-from . import dsp, dsp_depthwise, dsp_dot, scalar_depthwise, scalar_dot, scalar_recurrent
+from . import (
+    dsp,
+    dsp_depthwise,
+    dsp_depthwise_pairs,
+    dsp_dot,
+    scalar_depthwise,
+    scalar_depthwise_pairs,
+    scalar_dot,
+    scalar_recurrent,
+)
 from .assembler import Assembler
 from .driver import Call, Kernel, Table, trees
 from .driver.layers import BEGIN, copied, filled, moved, repeated
@@ -95,7 +104,7 @@ def sums(rows: Rows, family: str, source: int | str, places: Mapping[str, int]) 
     if family == DSP:
         kernel, own = _dsp_dot((), k, k, True, requant["up"] > 0, places["zs"], wide=True)
     else:
-        kernel, own = _scalar_dot(family, (), k, k, n < 4, rows.requant.split > 0, places["zs"], wide=True)
+        kernel, own = _scalar_dot(family, (), k, k, n < 4, rows.requant, places["zs"], wide=True)
     places_of: dict[str, int | str] = {"x": source, "y": places["o"], "w": places["wo"], "q": 4 * (places["to"] + 2)}
     numbers: dict[str, int | str] = {"K": k, "N": n, "lift": rows.lift, "wz": ZERO, **one, **requant, **own}
     return Call(kernel, {**numbers, **places_of})
@@ -171,8 +180,11 @@ def _bound(requant: Requant, family: str) -> dict[str, int] | None:
 
 
 def _how(requant: Requant) -> str:
-    """How often TensorFlow Lite's arithmetic rounds ("once" or "twice"); "" for other arithmetic."""
-    return ("twice" if requant.twice else "once") if isinstance(requant, DoubledRequant) else ""
+    """How often TensorFlow Lite's arithmetic rounds ("once" or "twice", or "shifted": twice, and DoubledRequant's
+    `shifted`); "" for other arithmetic."""
+    if not isinstance(requant, DoubledRequant):
+        return ""
+    return "shifted" if requant.shifted else "twice" if requant.twice else "once"
 
 
 @cache
@@ -216,7 +228,7 @@ def _dot(layer: Dot, family: str, x: View, y: View, places: Mapping[str, int]) -
         kernel, own = _dsp_dot(loops, run, k, one, requant["up"] > 0, places["zs"], how=how)
         numbers["left"] = layer.positions
     else:
-        kernel, own = _scalar_dot(family, loops, run, k, n < 4, layer.requant.split > 0, places["zs"], how=how)
+        kernel, own = _scalar_dot(family, loops, run, k, n < 4, layer.requant, places["zs"])
     return [
         Call(
             kernel,
@@ -269,10 +281,9 @@ def _scalar_dot(
     run: int,
     k: int,
     few: bool,
-    split: bool,
+    requant: Requant,
     scratch_at: int,
     wide: bool = False,
-    how: str = "",
 ) -> tuple[Kernel, dict[str, int]]:
     gather = bool(loops)
     (n0, step0), (n1, step1) = _two_loops(loops)
@@ -287,8 +298,15 @@ def _scalar_dot(
         "after1": step1 - run,
         "after0": step0 - n1 * step1,
     }
-    name = _name("conv", how, gather=gather, few=few, split=split, wide=wide)
-    return Kernel(name, _scalar(scalar_dot.conv, family, gather, few, split, wide, how), scalar_dot.FRAME), fields
+    how, apart, full = _how(requant), scalar_dot.halves(requant), scalar_dot.is_full(requant)
+    name = _name("conv", how, gather=gather, few=few, **_arithmetic(apart, full), wide=wide)
+    make = _scalar(scalar_dot.conv, family, gather, few, apart, wide, full, how)
+    return Kernel(name, make, scalar_dot.FRAME), fields
+
+
+def _arithmetic(apart: str, full: bool) -> dict[str, bool]:
+    """Flags of names, for scalar_dot.halves and is_full."""
+    return {apart: True, "full": full} if apart else {"full": full}
 
 
 def _depthwise(layer: Depthwise, family: str, x: View, y: View, places: Mapping[str, int]) -> list[Call] | None:
@@ -299,7 +317,11 @@ def _depthwise(layer: Depthwise, family: str, x: View, y: View, places: Mapping[
     if requant is None or how == "once" or len(layer.weights) != channels or kh * kw > most:
         return None
     oh, ow = window.output(*layer.image[:2])
-    dx = window.dilations[1] * channels
+    dx, step = (v[1] * channels for v in (window.dilations, window.strides))
+    pitch, across = window.dilations[0] * x.pitch, window.strides[0] * x.pitch
+    pairs = _in_pairs(layer, ow, family)
+    stepped_of = scalar_depthwise_pairs if pairs and family != DSP else dsp_depthwise
+    stepped = stepped_of.columns_stepped(kw + pairs) * dx
     numbers = {
         "x": places["i0"] + window.corner(x),
         "y": places["o"] + y.origin,
@@ -309,11 +331,11 @@ def _depthwise(layer: Depthwise, family: str, x: View, y: View, places: Mapping[
         "wz": layer.weight_zero,
         "C": channels,
         "dx": dx,
-        "dy": window.dilations[0] * x.pitch - dsp_depthwise.columns_stepped(kw) * dx,
+        "dy": pitch - stepped,
         "rows": oh,
         "cols": ow,
-        "xstep": window.strides[1] * channels,
-        "xrow": window.strides[0] * x.pitch - ow * window.strides[1] * channels,
+        "xstep": step,
+        "xrow": across - ow * step,
         "ystep": channels,
         "ygap": y.pitch - y.row,
         **requant,
@@ -321,9 +343,28 @@ def _depthwise(layer: Depthwise, family: str, x: View, y: View, places: Mapping[
     size = f"depthwise_{kh}x{kw}"
     if family == DSP:
         up, each = requant["up"] > 0, min(channels, 4)
-        make = _bind(dsp_depthwise.depthwise, kh, kw, each, up, bool(how))
-        name = _name(size, how, up=up, **({f"of_{each}": True} if each < 4 else {}))
-        return [Call(Kernel(name, make, dsp_depthwise.frame(kh * kw, bool(how))), numbers)]
-    split = layer.requant.split > 0
-    make = _scalar(scalar_depthwise.depthwise, family, kh, kw, split, bool(how))
-    return [Call(Kernel(_name(size, how, split=split), make, scalar_depthwise.frame(kh * kw)), numbers)]
+        few = {f"of_{each}": True} if each < 4 else {}
+        if pairs:
+            full = not (requant["c1"] or requant["c2"])
+            make = _bind(dsp_depthwise_pairs.depthwise, kh, kw, each, up, full, how)
+            name = _name(size, how, pairs=pairs, up=up, full=full, **few)
+            moves = {"xrow": across, "yrow": y.pitch, "last": (ow - 2) * step}
+            moves["back"] = 2 * step - (kh - 1) * pitch - stepped
+            return [Call(Kernel(name, make, dsp_depthwise_pairs.frame(kh * kw, how)), {**numbers, **moves})]
+        make = _bind(dsp_depthwise.depthwise, kh, kw, each, up, how)
+        return [Call(Kernel(_name(size, how, up=up, **few), make, dsp_depthwise.frame(kh * kw, how)), numbers)]
+    apart, full = scalar_dot.halves(layer.requant), scalar_dot.is_full(layer.requant)
+    kind = scalar_depthwise_pairs if pairs else scalar_depthwise
+    make = _scalar(kind.depthwise, family, kh, kw, apart, full, how)
+    name = _name(size, how, pairs=pairs, **_arithmetic(apart, full))
+    return [Call(Kernel(name, make, kind.frame(kh * kw)), numbers)]
+
+
+def _in_pairs(layer: Depthwise, columns: int, family: str) -> bool:
+    """Whether a kernel computes two neighboring positions at a time: their windows must share columns."""
+    window, requant = layer.window, layer.requant
+    if family == DSP and isinstance(requant, DoubledRequant) and not requant.shifted:
+        return False
+    small = window.kernel[0] * window.kernel[1] <= dsp_depthwise_pairs.MOST_TAPS
+    enough = columns > 3 or columns == 2  # of three, one would be computed twice
+    return small and enough and window.strides[1] == window.dilations[1]

@@ -55,6 +55,10 @@ class Rv32(Assembler):
         check("imm12", imm12, range(-2048, 2048))
         self._emit(f"addi {name(d)}, {name(n)}, {imm12}", (imm12 & 0xFFF) << 20 | n << 15 | d << 7 | 0x13)
 
+    def andi(self, d: int, n: int, imm12: int) -> None:
+        check("imm12", imm12, range(-2048, 2048))
+        self._emit(f"andi {name(d)}, {name(n)}, {imm12}", (imm12 & 0xFFF) << 20 | n << 15 | 7 << 12 | d << 7 | 0x13)
+
     def auipc(self, d: int, imm20: int) -> None:
         """d = the program counter + 4096 * imm20."""
         check("imm20", imm20, range(1 << 20))

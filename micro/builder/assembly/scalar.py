@@ -75,6 +75,18 @@ class Scalar(Assembler):
         """d >>= m, arithmetically."""
 
     @abstractmethod
+    def right_by(self, d: int, m: int, bits: int) -> None:
+        """d = m >> bits, arithmetically."""
+
+    @abstractmethod
+    def low_byte(self, d: int) -> None:
+        """d &= 255; not always one instruction."""
+
+    @abstractmethod
+    def saturate(self, d: int) -> None:
+        """d, which is no byte, becomes 0 if it is negative, else 255; several instructions."""
+
+    @abstractmethod
     def byte(self, d: int, base: int, offset: int = 0) -> None:
         """d = the unsigned byte at that address."""
 
@@ -101,6 +113,10 @@ class Scalar(Assembler):
     def go_if_not_zero_now(self, n: int, target: str, far: bool = False) -> None:
         """Branch if n is not zero, immediately after the `step` that changed it."""
         self.go_if_zero("ne", n, target, far)
+
+    def go_if_zero_now(self, n: int, target: str) -> None:
+        """Branch if n is zero, immediately after the `right_by` that set it."""
+        self.go_if_zero("eq", n, target)
 
     @abstractmethod
     def go_if_zero(self, condition: str, n: int, target: str, far: bool = False) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 from ..quantization.doubled import DoubledRequant
-from ..quantization.reference import Requant
+from ..quantization.reference import LIMIT, Requant
 from . import scalar_doubled
 from .frame import Frame
 from .scalar import H0, H1, H2, H3, V0, V1, V2, V3, V4, V5, V6, V7, Scalar
@@ -20,6 +20,8 @@ SUMS = (H0, H1, H2, H3)
 REQUANT = ("offset", "rest", "split", "mask", "low", "high")
 
 UNROLL = 8
+
+BYTE = 8
 
 FRAME = Frame(
     (
@@ -33,30 +35,63 @@ FRAME = Frame(
 by four."""
 
 
+def halves(r: Requant) -> str:
+    """How a sum's product with its multiplier is computed: "" in one, "bytes": that of its low byte apart, "split":
+    that of `split` low bits."""
+    if isinstance(r, DoubledRequant) or not r.split:
+        return ""
+    fits = _offset(r, BYTE) < LIMIT  # calls on Xtensa pass it as a small integer
+    return "bytes" if r.split in (BYTE, BYTE + 1) and fits else "split"
+
+
+def _offset(r: Requant, split: int) -> int:
+    """As Requant.offset, with another split."""
+    rest = r.shift - split
+    return (r.zero << rest) + (1 << rest >> 1)
+
+
 def requant_fields(r: Requant) -> dict[str, int]:
-    """Values of REQUANT."""
+    """Values of REQUANT.
+
+    Where 9 bits would be multiplied apart, 8 may be: the result is the same, and no number more than doubles, which a
+    word of 32 bits has room for beside LIMIT.
+    """
     if isinstance(r, DoubledRequant):
         return scalar_doubled.fields(r)
+    split = BYTE if halves(r) == "bytes" else r.split
     return {
-        "offset": r.offset,
-        "rest": r.rest,
-        "split": r.split,
-        "mask": (1 << r.split) - 1,
+        "offset": _offset(r, split),
+        "rest": r.shift - split,
+        "split": split,
+        "mask": (1 << split) - 1,
         "low": r.low,
         "high": r.high,
     }
 
 
-def requantize(
-    a: Scalar, f: Frame, s: int, m: int, split: bool, spare: tuple[int, int], constants: tuple[int, int], mark: str
-) -> None:
-    """Requantize register s with the multiplier in m and clamp it.
+def is_full(r: Requant) -> bool:
+    """Whether outputs range over whole bytes."""
+    return (r.low, r.high) == (0, 255)
 
-    spare: registers that may be clobbered, as is m; constants: registers with `offset` and `rest`.
+
+def requantize(
+    a: Scalar, f: Frame, s: int, m: int, apart: str, spare: tuple[int, int], constants: tuple[int, int]
+) -> None:
+    """Requantize register s with the multiplier in m.
+
+    apart: as `halves`; spare: registers that may be clobbered, the second one only if that is "split"; constants:
+    registers with `offset` and `rest`.
     """
     first, second = spare
     offset, rest = constants
-    if split:
+    if apart == "bytes":
+        a.right_by(first, s, 8)
+        a.times(first, m)
+        a.low_byte(s)
+        a.times(s, m)
+        a.right_by(s, s, 8)
+        a.plus(s, first)
+    elif apart:
         a.get(second, f["split"])
         a.copy(first, s)
         a.right(first, second)
@@ -71,11 +106,16 @@ def requantize(
         a.times(s, m)
     a.plus(s, offset)
     a.right(s, rest)
-    clamp(a, f, s, first, mark)
 
 
-def clamp(a: Scalar, f: Frame, s: int, first: int, mark: str) -> None:
-    """Clamp register s. Changes register `first`."""
+def clamp(a: Scalar, f: Frame, s: int, first: int, mark: str, full: bool) -> None:
+    """Clamp register s. Changes register `first`. full: to a byte."""
+    if full:
+        a.right_by(first, s, 8)
+        a.go_if_zero_now(first, f"byte {mark}")
+        a.saturate(s)
+        a.label(f"byte {mark}")
+        return
     a.get(first, f["low"])
     a.go_if("ge", s, first, f"above {mark}")
     a.copy(s, first)
@@ -86,10 +126,10 @@ def clamp(a: Scalar, f: Frame, s: int, first: int, mark: str) -> None:
     a.label(f"below {mark}")
 
 
-def conv(a: Scalar, gather: bool, few: bool, split: bool, wide: bool, how: str) -> Scalar:
-    """gather: the window has several runs; few: there are fewer than four channels, computed one by one; split: the
-    product with the multiplier is computed in two halves; wide: the outputs are 16-bit numbers; how: "twice" or "once":
-    how often TensorFlow Lite's arithmetic rounds."""
+def conv(a: Scalar, gather: bool, few: bool, apart: str, wide: bool, full: bool, how: str) -> Scalar:
+    """gather: the window has several runs; few: there are fewer than four channels, computed one by one; apart: as
+    `halves`; wide: the outputs are 16-bit numbers; full: as `is_full`; how: as in
+    scalar_doubled.rescaled, "" for other arithmetic."""
     f = FRAME
     a.enter(f, {"x": "A", "y": "A", "w": "W", "q": "T", **({"g": "A"} if gather else {})})
     a.get(V0, f["x"])
@@ -98,7 +138,7 @@ def conv(a: Scalar, gather: bool, few: bool, split: bool, wide: bool, how: str) 
     a.put(V0, f["col"])
     a.label("position")
     _sum(a, f, gather)
-    _channels(a, f, 1 if few else 4, split, 2 if wide else 1, how)
+    _channels(a, f, 1 if few else 4, apart, 2 if wide else 1, full, how)
     a.get(V0, f["y"])
     a.get(V1, f["ystep"])
     a.plus(V0, V1)
@@ -173,11 +213,12 @@ def _sum(a: Scalar, f: Frame, gather: bool) -> None:
     a.put(V3, f["t0"])
 
 
-def _requantize_sum(a: Scalar, f: Frame, k: int, split: bool, each: int, how: str) -> None:
+def _requantize_sum(a: Scalar, f: Frame, k: int, apart: str, each: int, full: bool, how: str) -> None:
     """V0, the sum of channel `k` of a group, becomes a byte (or 16 bits)."""
     if not how:
         a.word(V1, V4, each * k + 4)
-        requantize(a, f, V0, V1, split, (V2, V3), (V6, V7), str(k))
+        requantize(a, f, V0, V1, apart, (V2, V3), (V6, V7))
+        clamp(a, f, V0, V2, str(k), full)
         return
 
     def upper(d: int) -> None:
@@ -186,8 +227,8 @@ def _requantize_sum(a: Scalar, f: Frame, k: int, split: bool, each: int, how: st
     def lower(d: int) -> None:
         a.word(d, V4, each * k + 8)
 
-    scalar_doubled.doubled(a, f, V0, upper, lower, (V1, V2, V3, V6, V7), str(k), how == "twice")
-    clamp(a, f, V0, V2, str(k))
+    scalar_doubled.rescaled(a, f, V0, upper, lower, (V1, V2, V3, V6), str(k), how)
+    clamp(a, f, V0, V2, str(k), full)
 
 
 def _step_back(a: Scalar, size: int, each: int) -> None:
@@ -207,7 +248,7 @@ def _step_back(a: Scalar, size: int, each: int) -> None:
     a.label("four are left")
 
 
-def _channels(a: Scalar, f: Frame, rows: int, split: bool, size: int, how: str) -> None:
+def _channels(a: Scalar, f: Frame, rows: int, apart: str, size: int, full: bool, how: str) -> None:
     """All channels of one position, `rows` at a time. If their number is not a multiple of `rows`, the last groups
     overlap."""
     each = 12 if how else 8
@@ -249,7 +290,7 @@ def _channels(a: Scalar, f: Frame, rows: int, split: bool, size: int, how: str) 
     a.get(V7, f["rest"])
     for k, s in enumerate(sums):
         a.copy(V0, s)
-        _requantize_sum(a, f, k, split, each, how)
+        _requantize_sum(a, f, k, apart, each, full, how)
         a.store_byte(V0, V5, size * k)
         if size == 2:  # byte by byte, because such numbers may be unaligned
             a.number(V2, 8)

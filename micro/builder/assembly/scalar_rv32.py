@@ -61,6 +61,18 @@ class ScalarRv32(Rv32, Scalar):
     def right(self, d: int, m: int) -> None:
         self.sra(REGISTERS[d], REGISTERS[d], REGISTERS[m])
 
+    def right_by(self, d: int, m: int, bits: int) -> None:
+        self.srai(REGISTERS[d], REGISTERS[m], bits)
+
+    def low_byte(self, d: int) -> None:
+        self.andi(REGISTERS[d], REGISTERS[d], 255)
+
+    def saturate(self, d: int) -> None:
+        self.srai(REGISTERS[d], REGISTERS[d], 31)
+        self.addi(REGISTERS[d], REGISTERS[d], 1)
+        self.sub(REGISTERS[d], ZERO, REGISTERS[d])
+        self.low_byte(d)
+
     def byte(self, d: int, base: int, offset: int = 0) -> None:
         self.lbu(REGISTERS[d], REGISTERS[base], offset)
 

@@ -60,6 +60,17 @@ class ScalarThumb(Thumb, Scalar):
     def right(self, d: int, m: int) -> None:
         self.asrs_reg(d, m)
 
+    def right_by(self, d: int, m: int, bits: int) -> None:
+        self.asrs(d, m, bits)
+
+    def low_byte(self, d: int) -> None:
+        self.uxtb(d, d)
+
+    def saturate(self, d: int) -> None:
+        self.mvns(d, d)
+        self.asrs(d, d, 31)
+        self.uxtb(d, d)
+
     def byte(self, d: int, base: int, offset: int = 0) -> None:
         self.ldrb(d, base, offset)
 
@@ -88,6 +99,9 @@ class ScalarThumb(Thumb, Scalar):
 
     def go_if_not_zero_now(self, n: int, target: str, far: bool = False) -> None:
         self._go_if("ne", target, far)  # the flags are those of the step
+
+    def go_if_zero_now(self, n: int, target: str) -> None:
+        self.b_if("eq", target)
 
     def _go_if(self, condition: str, target: str, far: bool) -> None:
         if not far:

@@ -100,6 +100,19 @@ class ScalarXtensa(Xtensa, Scalar):
         self.ssr(REGISTERS[m])
         self.sra(REGISTERS[d], REGISTERS[d])
 
+    def right_by(self, d: int, m: int, bits: int) -> None:
+        self.srai(REGISTERS[d], REGISTERS[m], bits)
+
+    def low_byte(self, d: int) -> None:
+        self.movi(A15, 255)
+        self.and_(REGISTERS[d], REGISTERS[d], A15)
+
+    def saturate(self, d: int) -> None:
+        self.srai(REGISTERS[d], REGISTERS[d], 31)
+        self.movi(A15, -1)
+        self.sub(REGISTERS[d], A15, REGISTERS[d])
+        self.low_byte(d)
+
     def byte(self, d: int, base: int, offset: int = 0) -> None:
         self.l8ui(REGISTERS[d], REGISTERS[base], offset)
 

@@ -25,6 +25,10 @@ class ThumbDsp(Thumb):
             (lsl >> 2) << 12 | d << 8 | (lsl & 3) << 6 | m,
         )
 
+    def add_sign(self, d: int, n: int, m: int) -> None:
+        """d = n - 1 if m is negative, else n."""
+        self._two(f"add.w {name(d)}, {name(n)}, {name(m)}, asr #31", 0xEB00 | n, 0x70E0 | d << 8 | m)
+
     def sub_w(self, d: int, n: int, m: int, lsl: int = 0) -> None:
         shift = f", lsl #{lsl}" if lsl else ""
         self._two(
@@ -39,6 +43,15 @@ class ThumbDsp(Thumb):
             f"orr.w {name(d)}, {name(n)}, {name(m)}{shift}",
             0xEA40 | n,
             (lsl >> 2) << 12 | d << 8 | (lsl & 3) << 6 | m,
+        )
+
+    def orr_lsr(self, d: int, n: int, m: int, imm5: int) -> None:
+        """d = n | m >> imm5."""
+        check("a shift", imm5, range(1, 32))
+        self._two(
+            f"orr.w {name(d)}, {name(n)}, {name(m)}, lsr #{imm5}",
+            0xEA40 | n,
+            (imm5 >> 2) << 12 | d << 8 | (imm5 & 3) << 6 | 0x10 | m,
         )
 
     def and_w(self, d: int, n: int, m: int) -> None:
@@ -155,6 +168,10 @@ class ThumbDsp(Thumb):
         """Bytes; sets the flags that SEL chooses by."""
         self._bytes("usub8", 0xFAC0, 0xF040, d, n, m)
 
+    def ssub16(self, d: int, n: int, m: int) -> None:
+        """Halves."""
+        self._bytes("ssub16", 0xFAD0, 0xF000, d, n, m)
+
     def uqadd8(self, d: int, n: int, m: int) -> None:
         self._bytes("uqadd8", 0xFA80, 0xF050, d, n, m)
 
@@ -185,10 +202,27 @@ class ThumbDsp(Thumb):
             f"strb.w {name(t)}, [{name(n)}, #{offset}]", 0xF880 | n, t << 12 | check("an offset", offset, range(4096))
         )
 
+    def strh_w(self, t: int, n: int, offset: int = 0) -> None:
+        self._two(
+            f"strh.w {name(t)}, [{name(n)}, #{offset}]", 0xF8A0 | n, t << 12 | check("an offset", offset, range(4096))
+        )
+
+    def ldrb_w(self, t: int, n: int, offset: int = 0) -> None:
+        self._two(
+            f"ldrb.w {name(t)}, [{name(n)}, #{offset}]", 0xF890 | n, t << 12 | check("an offset", offset, range(4096))
+        )
+
     def ldr_index(self, t: int, n: int, m: int, lsl: int = 0) -> None:
         self._two(
             f"ldr.w {name(t)}, [{name(n)}, {name(m)}, lsl #{lsl}]",
             0xF850 | n,
+            t << 12 | check("a shift", lsl, range(4)) << 4 | m,
+        )
+
+    def str_index(self, t: int, n: int, m: int, lsl: int = 0) -> None:
+        self._two(
+            f"str.w {name(t)}, [{name(n)}, {name(m)}, lsl #{lsl}]",
+            0xF840 | n,
             t << 12 | check("a shift", lsl, range(4)) << 4 | m,
         )
 

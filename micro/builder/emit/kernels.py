@@ -103,7 +103,7 @@ class Emitted:
     put: list[list[tuple[int, int]]]
 
 
-def _layers(program: Program, dialect: str, arch: str) -> Emitted:
+def _layers(program: Program, dialect: str, arch: str) -> Emitted:  # noqa: C901
     names: dict[str, str] = {}
     functions: list[str] = []
     groups: list[list[str]] = []

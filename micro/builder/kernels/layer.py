@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..quantization.doubled import HALF, LOW, DividedRequant, DoubledRequant
+from ..quantization.doubled import HALF, LOW, SHIFT, DividedRequant, DoubledRequant
 from ..quantization.reference import Requant
 from .writer import Writer
 
@@ -164,23 +164,23 @@ def _emit_doubled(w: Writer, r: DoubledRequant, words: Sequence[str], offset: st
     first, second = words
     w.line(f"u = {first}")
     w.line(f"d = {second}")
-    w.line(f"v = d & {(1 << HALF) - 1}")
+    w.line(f"v = d >> {SHIFT}" + (f" & {(1 << HALF) - 1}" if r.left else ""))
     w.line(f"e = s & {(1 << LOW) - 1}")
     w.line(f"s = s >> {LOW}")
     quarters = f"s * u + (e * u + (s * v + (e * v >> {LOW}) >> {HALF - LOW}) >> {LOW})"
+    right = (1 << SHIFT) - 1
     if not r.twice:
         w.line(f"s = {quarters}")
-        w.line(f"d = 3 + (d >> {HALF} & 31)" + (f" - (d >> {HALF + 5})" if r.left else ""))
+        w.line(f"d = 3 + (d + 1 & {right})" + (f" - (d >> {SHIFT + HALF})" if r.left else ""))
         w.line(f"s = (s + (1 << d - 1) >> d) + {offset}")
         return
     if r.left:
         w.line(f"s = {quarters}")
-        w.line(f"e = 3 - (d >> {HALF + 5})")
+        w.line(f"e = 3 - (d >> {SHIFT + HALF})")
         w.line("s = s + (1 << e - 1) >> e")
-        w.line(f"d = d >> {HALF} & 31")
     else:
         w.line(f"s = {quarters} + 4 >> 3")
-        w.line(f"d = d >> {HALF}")
+    w.line(f"d = d + 1 & {right}")
     # Ties round away from zero: a negative number is decremented before rounding.
     with w.block("if d"):
         w.line("e = 1 << d - 1")

@@ -25,6 +25,9 @@ LOW = 13
 HALF = 15
 """Low bits of a multiplier that kernels multiply separately."""
 
+SHIFT = 8
+"""Bits of a kernel's word for the right shift, less one."""
+
 _LEFT = 2
 """The longest left shift of kernels, since a sum has at most 30 bits."""
 
@@ -66,8 +69,9 @@ class DoubledRequant(Requant):
     """As Requant, but with 31-bit multipliers. shifts: per channel, as in `quantize_multiplier`; twice: whether the
     product is rounded before it is shifted and rounded again; shift, split: unused.
 
-    A kernel has two words per channel: the upper bits of the multiplier, and its lower HALF bits with both shifts above
-    them. It multiplies exactly, in four parts:
+    A kernel has two words per channel: the upper bits of the multiplier; and one less than the right shift in the
+    lowest 8 bits, which are what an instruction shifts by, above them the multiplier's lower HALF bits, and above those
+    the left shift. It multiplies exactly, in four parts:
 
         s = h * 2**13 + l,   m = u * 2**15 + v
         s * m >> 28 == h*u + (l*u + (h*v + (l*v >> 13) >> 2) >> 13)
@@ -81,6 +85,12 @@ class DoubledRequant(Requant):
     @property
     def offset(self) -> int:
         return self.zero
+
+    @property
+    def shifted(self) -> bool:
+        """Whether every channel shifts to the right, and rounds twice: kernels then need no test, and fewer
+        instructions."""
+        return self.twice and max(self.shifts) < 0
 
     @property
     def left(self) -> bool:
@@ -98,7 +108,8 @@ class DoubledRequant(Requant):
         m, n = self.multipliers[channel], self.shifts[channel]
         if n < -_RIGHT:
             m = n = 0
-        return m >> HALF, m & (1 << HALF) - 1 | max(-n, 0) << HALF | max(n, 0) << HALF + 5
+        right = max(-n, 0) - 1 & (1 << SHIFT) - 1
+        return m >> HALF, right | (m & (1 << HALF) - 1) << SHIFT | max(n, 0) << SHIFT + HALF
 
 
 @dataclass(frozen=True)

@@ -18,15 +18,15 @@ from ..assembler import E, f32, f32x4, i32, memory, op, select
 from . import split
 from .nest import begin, finish
 from .runs import runs
+from .tail import LINE, tail
 
 ROWS = 6  # rows of a tile: with two vectors of columns, 12 sums, 2 columns and 1 row fill 15 of x86's registers
 VECTORS = 2
-_PAGE, _FAR = 1 << 12, 1 << 20  # bytes
+_PAGE = 1 << 12  # bytes
+NEAR, FAR = 1 << 15, 1 << 20  # bytes that the L1 cache holds, and that the L2 cache does not
 BLOCK_BYTES = 1 << 17  # bytes of panels that are processed together, four times as many where vectors are longer
-_LINE = 64  # bytes of a line of a cache
 _FEWER_ROWS = 13
 _PANELS = 4  # that threads share well
-_TAILS = 12  # panels before the last one, at most, where computing all of that one takes notably longer
 
 
 def problem(node):
@@ -165,6 +165,7 @@ class Contraction:
         self.rows = _rows_of_tiles(what.rows, options.rows if options else ROWS)
         self.vectors = VECTORS if typical(what.columns) >= 2 * self.lanes else 1
         self.left_copy = None  # the address of a tile's rows, if they are copied
+        self.tail = None
 
     def _column(self):
         return ix.counter("column", self.what.columns)
@@ -200,7 +201,8 @@ class Contraction:
             self.runs = runs(self)
             if self.runs and self.runs.step > 1:  # which takes a register that all else is computed around
                 self.rows = _rows_of_tiles(what.rows, min(self.rows, _FEWER_ROWS))
-        room = self.rows * (4 * what.depth() + _LINE) if self._collides() and typical(together) > 1 else 0
+        self.tail = tail(self)
+        room = self.rows * (4 * what.depth() + LINE) if self._collides() and typical(together) > 1 else 0
         self._share(panels)
         self._open_grid()
         self.panels_at = e.addresses["scratch"]
@@ -210,6 +212,9 @@ class Contraction:
         if room:
             self.left_copy = self.f.let(op("i32.add", self.panels_at, i32(self.f.scratch)))
             self.f.scratch += room
+        if self.tail and self.tail.room:
+            self.tail.column = self.f.let(op("i32.add", self.panels_at, i32(self.f.scratch)))
+            self.f.scratch += self.tail.room
         self._blocks(panels, together, None if self.direct else self._pack)
         e.close()
         return finish(e, name, slots)
@@ -259,6 +264,8 @@ class Contraction:
             self._open_panel(first, last)
             pack()
             e.close()
+            if self.tail and self.tail.alone:
+                self.tail.copy(first, last)
         if not is_open(what.rows) or least(what.rows) >= self.rows:
             self._tiles(first, last)
         else:
@@ -282,30 +289,19 @@ class Contraction:
         if self.left_copy is not None:
             self._copy_left(e.counters["tile"][0])
         self._open_panel(first, last)
-        tile, whole = e.counters["tile"][0], self._whole()
-        if whole is None:
+        tile = e.counters["tile"][0]
+        if self.tail is None:
             self._tile(tile)
         else:
-            e.branch(op("i32.lt_u", e.counters["panel"][0], i32(whole)))
+            panel = e.counters["panel"][0]
+            e.branch(op("i32.lt_u", panel, i32(self.tail.whole)))
             self._tile(tile)
             e.close()
-            e.branch(op("i32.eq", e.counters["panel"][0], i32(whole)))
-            known = self.vectors, self.first_column, self.packed
-            self.vectors = 1
-            self.first_column = self.f.let(op("i32.add", self.first_column, i32(self.lanes)))
-            self.packed = self.f.let(op("i32.add", self.packed, i32(4 * self.lanes)))
-            self._tile(tile)
-            self.vectors, self.first_column, self.packed = known
+            e.branch(op("i32.eq", panel, i32(self.tail.whole)))
+            self.tail.compute(tile)
             e.close()
         e.close()
         e.close()
-
-    def _whole(self):
-        """How many panels are whole, if only the last vector of the one behind them has new columns; else None."""
-        if self.lanes == 4 or self.vectors != VECTORS or not self.tails or is_open(self.what.columns):
-            return None
-        whole, left = divmod(self.what.columns, VECTORS * self.lanes)
-        return whole if 0 < left <= self.lanes and whole <= _TAILS else None
 
     def _collides(self):
         """Whether all rows of the left operand begin in one set of the L1 cache, so that they evict each other."""
@@ -321,7 +317,7 @@ class Contraction:
         e.bind("row", f.let(op("i32.add", first_row, e.counters["copied"][0])))
         e.bind("k", i32(0))
         at = f.let(e.index(index, 4, e.addresses[slot]))
-        to = op("i32.mul", e.counters["copied"][0], i32(4 * depth + _LINE))
+        to = op("i32.mul", e.counters["copied"][0], i32(4 * depth + LINE))
         to = f.let(op("i32.add", self.left_copy, to))
         e.loop("number", depth, self.lanes, clamp=depth - self.lanes if depth % self.lanes else None)
         n = f.let(op("i32.shl", e.counters["number"][0], i32(2)))
@@ -379,9 +375,9 @@ class Contraction:
         """Whether neighboring rows of the right operand lie on different pages, and all of it beyond the L2 cache: to
         read it twice takes longer than to copy it."""
         columns = typical(self.what.columns)
-        return 4 * columns >= _PAGE and 4 * columns * typical(self.what.depth()) >= _FAR
+        return 4 * columns >= _PAGE and 4 * columns * typical(self.what.depth()) >= FAR
 
-    def _pack(self):
+    def _pack(self):  # noqa: C901
         """Copy the panel of the right operand that begins at the first column."""
         e, f, what = self.e, self.f, self.what
         width = self.lanes * self.vectors
@@ -493,12 +489,15 @@ class Contraction:
         unroll = most if is_open(depth) or depth % most == 0 else 2 if depth % 2 == 0 else 1
         by_row = 0 if is_open(self.by_row) else 4 * self.by_row
         if self.left_copy is not None:
-            by_row = 4 * depth + _LINE
+            by_row = 4 * depth + LINE
         left_offset = self._offsets(a, (4 * self.by_k, unroll), (by_row, self.rows))
         right_offset = self._offsets(b, (step, unroll))
         lines = [f.let(i32(4 * r * self.by_row)) for r in range(1, self.rows)] if is_open(self.by_row) else None
         whole = depth // unroll * unroll
+        ahead = self._next_rows(a)
         e.loop("depth", whole, unroll)
+        if ahead is not None:
+            self._fetch_rows(ahead, unroll)
         self._products(a, b, step, sums, unroll, left_offset, right_offset, lines)
         e.close()
         if not known_equal(whole, depth):
@@ -506,6 +505,27 @@ class Contraction:
             self._products(a, b, step, sums, 1, left_offset, right_offset, lines)
             e.close()
         self._store_tile(first_row, sums)
+
+    def _next_rows(self, a):
+        """A local with the address of the rows behind those of a tile, where these follow each other and come from
+        memory or a far cache; else None."""
+        what, f = self.what, self.f
+        depth = what.depth()
+        if self.lanes == 4 or not fixed(what) or self.left_copy is not None or (self.by_row, self.by_k) != (depth, 1):
+            return None
+        if 4 * what.rows * depth < FAR or 4 * self.rows * depth > NEAR:
+            return None
+        ahead = f.local("i32")
+        f.set(ahead, op("i32.add", f.get(a), i32(4 * self.rows * what.depth())))
+        return ahead
+
+    def _fetch_rows(self, ahead, unroll):
+        """Fetch a part of the next rows that is as long as what `unroll` terms of these take."""
+        f = self.f
+        size = 4 * self.rows * unroll
+        for at in range(0, size, LINE):
+            f.do(memory("v128.prefetch", f.get(ahead), offset=at))
+        f.set(ahead, op("i32.add", f.get(ahead), i32(size)))
 
     def _products(self, a, b, step, sums, unroll, left_offset, right_offset, lines):
         """Add the products of `unroll` terms to the sums of a tile. lines: the bytes from a row to the next ones, where

@@ -6,13 +6,14 @@ by side, as contraction.py does, takes as long as the products of seven channels
 
 from ...lower import index as ix
 from ..assembler import i32, memory, op, select
-from .contraction import BLOCK_BYTES, VECTORS, Contraction, fixed, problem
+from .contraction import BLOCK_BYTES, FAR, LINE, VECTORS, Contraction, fixed, problem
 from .nest import begin, finish
 
 TAPS = 9  # of the products that are written out one after the other
 
 # The time of copying a term of eight columns, in that of eight products.
 PACKING = 7
+_AHEAD = 4  # channels whose products take as long as memory
 
 
 def direct(item, stored, name, options):
@@ -119,6 +120,8 @@ class _Direct(Contraction):
             e.loop("at{}".format(axis), inner[axis])
         right = [f.local("v128") for _ in range(self.vectors)]
         left = f.local("v128")
+        if self.lanes > 4 and 4 * self.steps[0] * inner[0] >= FAR:
+            self._prefetch(b, offsets)
         for k, offset in enumerate(offsets):
             for v in range(self.vectors):
                 f.set(right[v], memory("v128.load", f.get(b), offset=offset + 4 * self.lanes * v))
@@ -132,3 +135,15 @@ class _Direct(Contraction):
             back = inner[axis + 1] * self.steps[axis + 1] if axis + 1 < looped else 0
             f.set(b, op("i32.add", f.get(b), i32(4 * (self.steps[axis] - back))))
             e.close()
+
+    def _prefetch(self, b, offsets):
+        """Fetch the pixels of a channel that is summed soon. Those of one lie on a few short lines, far from those of
+        the next one, and processors fetch by themselves only what goes on."""
+        f = self.f
+        ahead, size = 4 * self.steps[0] * _AHEAD, 4 * self.width
+        begin = 0
+        for offset in sorted(offsets):
+            begin = max(begin, offset)
+            while begin < offset + size:
+                f.do(memory("v128.prefetch", f.get(b), offset=ahead + begin))
+                begin += LINE

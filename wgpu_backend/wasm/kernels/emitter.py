@@ -497,7 +497,7 @@ class Emitter:
             return memory("v128.load32_splat", at, offset=offset)
         return splat(self.scalar(value), value.type)
 
-    def _vector(self, value):
+    def _vector(self, value):  # noqa: C901
         name = value.op
         if name == "load":
             return self._load_four(value)

@@ -6,7 +6,7 @@ more loads contiguous.
 """
 
 from emberlet.sizes.questions import divides, known_equal, positive
-from emberlet.sizes.size import is_open, least, most, typical
+from emberlet.sizes.size import is_open, least, most, quotient, typical
 
 from ...kernels.loop import Kernel
 from ...lower import index as ix
@@ -31,8 +31,9 @@ class Space:
         left = positive(count)
         for at, cut in enumerate(_chain(left, cuts)):
             counter = "{}{}".format(name, at)
-            self.counters.append((counter, left // cut))
-            self.flat = ix.add(self.flat, ix.mul(ix.counter(counter, left // cut), cut))
+            extent = quotient(left, cut)
+            self.counters.append((counter, extent))
+            self.flat = ix.add(self.flat, ix.mul(ix.counter(counter, extent), cut))
             left = cut
         self.flat = self.flat.bounded(0, ix.last(count))
 
@@ -391,7 +392,7 @@ def _fold_into(e, how, type, body, name, extent, out, lanes, start, op_name, vec
     f.set(out, f.get(out) + f.get(part))
 
 
-def _fold_run(e, how, type, body, name, extent, out, lanes, start, op_name, vector):
+def _fold_run(e, how, type, body, name, extent, out, lanes, start, op_name, vector):  # noqa: C901
     """Fold `extent` steps of the counter from `start` on."""
     f = e.f
 

@@ -58,6 +58,10 @@ class Options:
                 from .attention import attention
 
                 return attention(item, stored, name, self)
+            if anchor.op == "packed":
+                from .packed_weights import packed
+
+                return packed(item, stored, name, self)
             special = _SPECIAL.get(anchor.op)
             if special is not None:
                 return special(item, stored, name)

@@ -136,7 +136,7 @@ class Source:
 
     def _packed(self, made: Any) -> bytes:
         """The ONNX file with the weights of the quantized module."""
-        from emberlet.codegen.quantized import activations, packing
+        from emberlet.codegen.quantized import activations, graph_names, packing
 
         weights: dict[str, Any] = {}
         biases: dict[str, Any] = {}
@@ -157,7 +157,7 @@ class Source:
             if "bias" in self.chosen.get(name, {}):
                 biases[_origin(self.record[f"{name}.bias"]) or ""] = np.asarray(layer.bias.val(), np.float32)
         with refusing(self.files[0]):
-            read = activations.readers(self.proto.graph)
+            read = graph_names.readers(self.proto.graph)
             if any(len(read.get(held, ())) != 1 for held in biases):
                 raise UnsupportedError("a corrected bias is no initializer of its own; leave out --weights bias")
             proto = packing.packed(activations.with_values(self.proto, biases), weights, self.form or "")
@@ -167,7 +167,8 @@ class Source:
     def _check_shared(self, held: str, users: Sequence[str], packed: Collection[str], alike: bool) -> None:
         """Raise UnsupportedError unless the module has one value for an initializer. users: what has its value; packed:
         the quantized layers; alike: whether those of them met so far have the same packed weight."""
-        from emberlet.codegen.quantized.activations import PRODUCTS, readers
+        from emberlet.codegen.quantized.activations import PRODUCTS
+        from emberlet.codegen.quantized.graph_names import readers
 
         layers = [name for name in users if name in packed]
         floats = len(layers) < len(users)
@@ -233,9 +234,9 @@ class Static(Source):
     def choose(self, scheme: Scheme, correct_bias: bool, samples: Arrays, tell: Callable[[str], None]) -> None:
         """Correct the biases of the ONNX model; its weights are rounded to the nearest."""
         super().choose(scheme, correct_bias, samples, tell)
-        from emberlet.codegen.quantized import activations
+        from emberlet.codegen.quantized import graph_names
 
-        read = activations.readers(self.proto.graph) if self.chosen else {}
+        read = graph_names.readers(self.proto.graph) if self.chosen else {}
         for name, values in self.chosen.items():
             held = self._initializers.get(f"{name}.bias")
             if held is not None and "bias" in values and len(read.get(held, ())) == 1:

@@ -124,7 +124,7 @@ class Tracing(Backend):
         if not callable(method):
             if hasattr(self.eager, name):
                 return getattr(self.eager, name)
-            raise AttributeError(name)
+            raise AttributeError(f"backend {self.eager!r} has no {name}")
 
         def call(*args: Any, **keywords: Any) -> Any:
             return self._call(name, args, keywords)
