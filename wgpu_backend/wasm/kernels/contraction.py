@@ -27,6 +27,7 @@ NEAR, FAR = 1 << 15, 1 << 20  # bytes that the L1 cache holds, and that the L2 c
 BLOCK_BYTES = 1 << 17  # bytes of panels that are processed together, four times as many where vectors are longer
 _FEWER_ROWS = 13
 _PANELS = 4  # that threads share well
+_WRITTEN_OUT = 2  # rows of a tile whose epilogues are not a loop
 
 
 def problem(node):
@@ -166,6 +167,7 @@ class Contraction:
         self.vectors = VECTORS if typical(what.columns) >= 2 * self.lanes else 1
         self.left_copy = None  # the address of a tile's rows, if they are copied
         self.tail = None
+        self.sums_at = None  # where in the scratch memory a tile's sums lie
 
     def _column(self):
         return ix.counter("column", self.what.columns)
@@ -591,17 +593,45 @@ class Contraction:
     def _store_tile(self, first_row, sums):
         """Apply the epilogue to the sums of a tile and store them."""
         e, f = self.e, self.f
-        word = self.low.slots.result.word
+        if self.lanes > 4 and self.rows > _WRITTEN_OUT:
+            self._store_rows(first_row, sums)
+            return
         for r in range(self.rows):
-            for v in range(self.vectors):
-                e.block()
-                e.bind("row", f.let(op("i32.add", first_row, i32(r))))
-                e.bind(self.lane, f.let(op("i32.add", self.first_column, i32(self.lanes * v))))
-                e.lane = self.lane
-                e.define("sum", f.get(sums[r][v]), True)
-                e.store_four(self.store, self.result, word)
-                e.lane = None
-                e.close()
+            e.block()
+            e.bind("row", f.let(op("i32.add", first_row, i32(r))))
+            self._store_row([f.get(s) for s in sums[r]])
+            e.close()
+
+    def _store_rows(self, first_row, sums):
+        """`_store_tile` by a loop over rows, for which the sums go through memory. Compilers take much longer for an
+        epilogue that is written out for each row than for all products."""
+        e, f = self.e, self.f
+        size = 4 * self.lanes
+        if self.sums_at is None:
+            self.sums_at = f.scratch
+            f.scratch += self.rows * self.vectors * size
+        at = f.let(op("i32.add", e.addresses["scratch"], i32(self.sums_at)))
+        for r, line in enumerate(sums):
+            for v, s in enumerate(line):
+                f.do(memory("v128.store", at, f.get(s), offset=(r * self.vectors + v) * size))
+        e.loop("stored", self.rows)
+        r = e.counters["stored"][0]
+        e.bind("row", f.let(op("i32.add", first_row, r)))
+        line = f.let(op("i32.add", at, op("i32.mul", r, i32(self.vectors * size))))
+        self._store_row([memory("v128.load", line, offset=v * size) for v in range(self.vectors)])
+        e.close()
+
+    def _store_row(self, sums):
+        """Apply the epilogue to a row's sums, and store them. sums: expressions."""
+        e, f = self.e, self.f
+        for v, found in enumerate(sums):
+            e.block()
+            e.bind(self.lane, f.let(op("i32.add", self.first_column, i32(self.lanes * v))))
+            e.lane = self.lane
+            e.define("sum", f.let(found), True)
+            e.store_four(self.store, self.result, self.low.slots.result.word)
+            e.lane = None
+            e.close()
 
     def _multiplied(self, a, b, c):
         if self.options.relaxed:
