@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import emberlet
 import numpy as np
 import pytest
 from emberlet import functional as F
+from emberlet.wgpu_backend.compiled import compile
 from emberlet.wgpu_backend.llvm.backend import NativeBackend
 from support.drawn_products import KINDS, close
 
@@ -83,6 +86,40 @@ def test_convolutions_whose_panels_span_lines_equal_float64(backend: NativeBacke
         around = ((padding,) * 2,) * n
         found = backend.conv_8bit(*given, None, (stride,) * n, around, (dilation,) * n, options.get("groups", 1))
         np.testing.assert_array_equal(np.asarray(found).astype(np.float64), want)
+
+
+DEPTHWISE = [  # picture, kernel, padding of each axis, stride, dilation
+    ((1, 20, 9, 17), (3, 3), ((1, 1), (1, 1)), (1, 1), (1, 1)),
+    ((2, 16, 33, 32), (5, 5), ((2, 2), (2, 2)), (2, 2), (1, 1)),
+    ((1, 33, 7, 7), (5, 5), ((2, 2), (2, 2)), (1, 1), (1, 1)),
+    ((1, 17, 12, 40), (3, 3), ((0, 3), (2, 1)), (1, 2), (2, 1)),
+    ((3, 8, 5, 21), (3, 1), ((2, 0), (0, 0)), (1, 1), (2, 1)),
+    ((1, 16, 6, 5), (3, 3), ((1, 1), (7, 7)), (1, 1), (1, 2)),  # results wider than the picture
+    ((1, 16, 4, 3), (3, 3), ((1, 1), (1, 1)), (1, 1), (1, 1)),
+]
+
+
+@pytest.mark.parametrize("case", DEPTHWISE)
+def test_depthwise_convolutions_of_many_channels_with_a_border_equal_float64(
+    backend: NativeBackend, case: tuple[Any, ...]
+) -> None:
+    picture, kernel, padding, stride, dilation = case
+    channels = picture[1]
+    numbers = np.random.default_rng(channels)
+    shapes = picture, (channels, 1, *kernel), (channels,)
+    x, w, b = (numbers.standard_normal(shape).astype(np.float32) for shape in shapes)
+
+    def network(x: Any, w: Any, b: Any) -> Any:
+        options = {"padding": padding, "stride": stride, "dilation": dilation, "groups": channels}
+        y = F.relu(x)
+        return F.conv(y, w, b, **options), F.silu(F.conv(y, w, None, **options)) + 1
+
+    want = network(*[emberlet.asarray(v.astype(np.float64), backend="numpy") for v in (x, w, b)])
+    given = [emberlet.asarray(v, backend=backend) for v in (x, w, b)]
+    traced = compile(lambda x: network(x, *given[1:]), given[0], backend=backend)
+    for found in (network(*given), traced(x)):
+        for one, right in zip(found, want, strict=True):
+            close(one, np.asarray(right), kernel[0] * kernel[1])
 
 
 @pytest.mark.parametrize("axis", [0, 1])

@@ -38,11 +38,19 @@ class Fusion:
     """
 
     def __init__(
-        self, roots, max_inputs=MAX_INPUTS, packed=True, computed_again=CHEAP, packed_again=CHEAP, max_outside=None
+        self,
+        roots,
+        max_inputs=MAX_INPUTS,
+        packed=True,
+        computed_again=CHEAP,
+        packed_again=CHEAP,
+        max_outside=None,
+        takes_pad=None,
     ):
         self.max_inputs = max_inputs
         self.computed_again = computed_again
         self.packed_again = packed_again
+        self.takes_pad = takes_pad
         self.order = topological(roots)
         self.roots = {}
         for r in roots:
@@ -123,7 +131,10 @@ class Fusion:
         for s in node.srcs:
             state = self.states[id(s)]
             if state.kind == "open" or (
-                state.kind == "inline" and node.op in _REREADS and self._members_cost(state) > self._again(node, s)
+                state.kind == "inline"
+                and node.op in _REREADS
+                and self._members_cost(state) > self._again(node, s)
+                and not self._pads(node, s, state)
             ):
                 state = self._store(s)
             elif node.op in ("kernel", "packed"):  # whose inputs must be buffers
@@ -132,6 +143,12 @@ class Fusion:
         while len(leaves) > self.max_inputs and self._store_one(node):
             leaves = joined(*[self.states[id(s)].leaves for s in node.srcs])
         return self._end(node, State("open" if node.op in _OPENING else "stored", leaves, {}, node, ()))
+
+    def _pads(self, node, source, state):
+        """Whether the kernel of a convolution adds the border of its stored picture itself."""
+        if self.takes_pad is None or node.op != "conv" or source is not node.srcs[0] or len(state.members) != 1:
+            return False
+        return source.op == "pad" and self.takes_pad(node)
 
     def _again(self, node, source):
         """The highest cost at which `source` is computed inside the kernel of `node` anew at every read."""

@@ -33,6 +33,7 @@ class Options:
         self.tile = None
 
     packed_again = CHEAP  # the same for operands that a kernel packs first
+    takes_pad = None  # which convolutions add the border of their padded pictures themselves
     computed_again = CHEAP  # the highest cost of an inlined operand that a kernel recomputes at every read
 
     def alike(self):

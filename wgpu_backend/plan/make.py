@@ -44,7 +44,8 @@ def plan_with(roots, options, max_inputs, packed=True, bind_numbers=False, sizes
     Scope of the open sizes (`counts_of` turns what depends on them into Counts). max_outside: the most nodes that a row
     region may read, None for any number: those that are not tensors are usually computed from the same few.
     """
-    fusion = Fusion(roots, max_inputs, packed, options.computed_again, options.packed_again, max_outside)
+    again = options.computed_again, options.packed_again
+    fusion = Fusion(roots, max_inputs, packed, *again, max_outside, options.takes_pad)
     fusion.stored.bind_numbers = bind_numbers
     fusion.stored.limits = Limits(options.page_bytes, options.device_class == "swiftshader", sizes)
     buffers = _Buffers(fusion, roots)

@@ -1,7 +1,8 @@
 """Depthwise convolutions: one filter per channel, its taps in registers, over tiles of four rows by four columns.
 
 Each vector of the image is loaded once for all rows of the tile that use it. Borders are stored with the image
-(prepare.py), so no tap needs an edge test. Integers of at most 16 bits lie in words of 32, whose lower halves
+(prepare.py), so no tap needs an edge test. Where many channels are shared by threads, and vectors are longer than four,
+each thread copies a channel into a border of zeros instead, which stays in its cache. Integers of at most 16 bits lie in words of 32, whose lower halves
 i32x4.dot_i16x8_s multiplies with a tap; the upper halves meet zeros.
 """
 
@@ -10,13 +11,38 @@ from emberlet.sizes.size import is_open
 from ...lower import index as ix
 from ...lower.lowering import Lowering
 from ...lower.reductions import window
+from ...run import storage
 from ..assembler import f32x4, i32, memory, op
 from . import split
 from .nest import begin, finish
 
 ROWS = 4  # of a tile
 TAPS = 49  # taps of the largest filter, all of which are unrolled
+PLANE = 1 << 18  # bytes of the largest channel that is copied
 _EVEN = bytes((0, 1, 2, 3, 8, 9, 10, 11, 20, 21, 22, 23, 28, 29, 30, 31))  # 0 and 2 of one vector, 1 and 3 of another
+
+
+def takes_pad(node):
+    """Whether a "conv" node's kernel adds the border of its padded picture itself."""
+    x, weight = node.srcs
+    stride, padding, _, groups = node.arg
+    if x.op != "pad" or node.dtype.kind != "float" or storage.word(x.dtype) != "f32" or len(stride) != 2:
+        return False
+    if [d for d in node.shape + x.shape + weight.shape if is_open(d)] or [p for p in padding if p != (0, 0)]:
+        return False
+    height, width = weight.shape[2:]
+    inside = x.srcs[0].shape[-1]
+    return (
+        groups > 1
+        and weight.shape[1] == 1
+        and weight.shape[0] == groups
+        and height * width <= TAPS
+        and stride[-1] <= 2
+        and min(node.shape[-1], inside) >= 4
+        and node.shape[0] * groups >= split.ENOUGH
+        and 4 * x.shape[2] * x.shape[3] <= PLANE
+        and [low >= 0 and high >= 0 for low, high in x.arg[0]] == [True] * 4
+    )
 
 
 def depthwise(item, stored, name, options):
@@ -60,6 +86,14 @@ class _Depthwise:
             at.append(w.bounded(0, x.shape[2 + i] - 1))
         self.image = low.value(x, at)
         self.filter = low.value(weight, [grid[1], ix.ZERO] + taps)
+        self.plane = None  # the lengths of a channel with its border, if the kernel copies it
+        if x.op == "pad" and takes_pad(node):
+            self.plane = (x.shape[2], x.shape[3])
+            self.inside = x.srcs[0].shape[2:]
+            self.begin = (x.arg[0][2][0], x.arg[0][3][0])
+            self.by = (stride, dilation)
+            pixel = [ix.counter("y", self.inside[0]), ix.counter("x", self.inside[1])]
+            self.image = low.value(x.srcs[0], list(grid) + pixel)
         self.word = "f32" if node.dtype.kind == "float" else "i32"
         value = low.build.make("variable", self.word, (), "sum")
         self.result, self.store = low.place(list(grid) + places, low.round(value, node.dtype))
@@ -72,12 +106,23 @@ class _Depthwise:
         if self.word == "i32" and [1 for v in (self.image, self.filter) if types[v.attr[0]] != "i32"]:
             return False
         e = begin("", self.low.slots)
+        if self.plane:
+            return self._serves_plane(e)
         self.steps = [e.coefficient(self.image.attr[1], n) for n in ("row", "column", "k0", "k1")]
         self.taps = [e.coefficient(self.filter.attr[1], n) for n in ("k0", "k1")]
         for step in self.steps + self.taps:
             if step is None or not 0 <= step < 1 << 20:
                 return False
         return self.steps[1] in (1, 2)
+
+    def _serves_plane(self, e):
+        """`serves` where the kernel copies the image."""
+        self.taps = [e.coefficient(self.filter.attr[1], n) for n in ("k0", "k1")]
+        (down, right), (below, beside) = self.by
+        line = self.plane[1]
+        self.steps = [down * line, right, below * line, beside]
+        neighbors = e.coefficient(self.image.attr[1], "x") == 1 and self.low.slots.types[self.image.attr[0]] == "f32"
+        return neighbors and None not in self.taps and min(self.taps) >= 0 and self.inside[1] >= self.options.lanes
 
     def kernel(self, name):
         slots = self.low.slots
@@ -87,7 +132,11 @@ class _Depthwise:
         tiles, panels = (self.height + rows - 1) // rows, (self.width + wide - 1) // wide
         shared = split.chosen([self.grid_count, tiles, panels])
         e.f.work = self.grid_count * self.height * self.width * self.kernel_shape[0] * self.kernel_shape[1] // 4
+        if self.plane:
+            self._clear()
         e.loop("grid", self.grid_count, split=shared == 0)
+        if self.plane:
+            self._copy()
         weights = self._weights()
         e.loop("tile", self.height, rows, clamp=self.height - rows if self.height % rows else None, split=shared == 1)
         clamp = self.width - wide if self.width % wide else None
@@ -96,6 +145,33 @@ class _Depthwise:
         for _ in range(3):
             e.close()
         return finish(e, name, slots)
+
+    def _clear(self):
+        """Fill a thread's plane with zeros, of which the border stays."""
+        e, f = self.e, self.e.f
+        size = 4 * self.plane[0] * self.plane[1]
+        whole = (size + 4 * e.lanes - 1) // (4 * e.lanes) * 4 * e.lanes
+        f.scratch = whole
+        e.loop("cleared", whole, 4 * e.lanes)
+        f.do(memory("v128.store", op("i32.add", e.addresses["scratch"], e.counters["cleared"][0]), f32x4(0.0)))
+        e.close()
+
+    def _copy(self):
+        """Copy a channel into the plane."""
+        e, f = self.e, self.e.f
+        slot, index = self.image.attr
+        height, width = self.inside
+        e.loop("y", height)
+        e.bind("x", i32(0))
+        source = f.let(e.index(index, 4, e.addresses[slot]))
+        line = op("i32.mul", e.counters["y"][0], i32(4 * self.plane[1]))
+        first = 4 * (self.begin[0] * self.plane[1] + self.begin[1])
+        to = f.let(op("i32.add", op("i32.add", e.addresses["scratch"], line), i32(first)))
+        e.loop("copied", width, e.lanes, clamp=width - e.lanes if width % e.lanes else None)
+        at = f.let(op("i32.shl", e.counters["copied"][0], i32(2)))
+        f.do(memory("v128.store", op("i32.add", to, at), memory("v128.load", op("i32.add", source, at))))
+        e.close()
+        e.close()
 
     def _weights(self):
         """The taps of the channel, each broadcast to a vector."""
@@ -121,17 +197,12 @@ class _Depthwise:
     def _tile(self, first_row, first_column, rows, weights):
         """Sum and store a tile."""
         e, f = self.e, self.e.f
-        slot, index = self.image.attr
         by_row, by_column, by_k0, by_k1 = self.steps
         sums = [f.local("v128") for _ in range(rows)]
         for s in sums:
             f.set(s, f32x4(0.0))
-        e.block()
-        for name, value in (("row", first_row), ("column", first_column), ("k0", i32(0)), ("k1", i32(0))):
-            e.bind(name, value)
         at = f.local("i32")
-        f.set(at, e.index(index, 4, e.addresses[slot]))
-        e.close()
+        f.set(at, self._place(first_row, first_column))
         # {offset of a vector: the rows and taps that use it}.
         served = {}
         for r in range(rows):
@@ -154,6 +225,21 @@ class _Depthwise:
             e.store_four(self.store, self.result, word)
             e.lane = None
             e.close()
+
+    def _place(self, row, column):
+        """The address of a result's first tap."""
+        e, f = self.e, self.e.f
+        if self.plane:
+            by_row, by_column = self.steps[:2]
+            place = op("i32.add", op("i32.mul", row, i32(4 * by_row)), op("i32.mul", column, i32(4 * by_column)))
+            return op("i32.add", e.addresses["scratch"], place)
+        slot, index = self.image.attr
+        e.block()
+        for name, value in (("row", row), ("column", column), ("k0", i32(0)), ("k1", i32(0))):
+            e.bind(name, value)
+        at = f.let(e.index(index, 4, e.addresses[slot]))
+        e.close()
+        return at
 
     def _four(self, at, offset, step):
         first = memory("v128.load", at, offset=offset)

@@ -30,6 +30,11 @@ class Options:
         self.small = small
         self.bytewise = bytewise
 
+    @property
+    def takes_pad(self):
+        """Which convolutions add the border of their padded pictures themselves (fuse/fusion.py)."""
+        return depthwise.takes_pad if self.lanes > 4 else None
+
     def alike(self):
         """The part of a kernel's key that these options are (../../kernels/alike.py)."""
         return "{} {} {} {} {} {}".format(self.backend, self.relaxed, self.lanes, self.rows, self.small, self.bytewise)
