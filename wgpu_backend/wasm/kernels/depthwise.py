@@ -2,8 +2,8 @@
 
 Each vector of the image is loaded once for all rows of the tile that use it. Borders are stored with the image
 (prepare.py), so no tap needs an edge test. Where many channels are shared by threads, and vectors are longer than four,
-each thread copies a channel into a border of zeros instead, which stays in its cache. Integers of at most 16 bits lie in
-words of 32, whose lower halves i32x4.dot_i16x8_s multiplies with a tap; the upper halves meet zeros.
+each thread copies a channel into a border of zeros instead, which stays in its cache. Integers of at most 16 bits lie
+in words of 32, whose lower halves i32x4.dot_i16x8_s multiplies with a tap; the upper halves meet zeros.
 """
 
 from emberlet.sizes.size import is_open
