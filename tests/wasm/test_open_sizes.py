@@ -9,6 +9,7 @@ from typing import Any
 
 import emberlet
 import numpy as np
+import onnxruntime
 import pytest
 from emberlet import codegen, nn
 from emberlet import functional as F
@@ -16,6 +17,7 @@ from emberlet.errors import FormatError, IndexingError
 from emberlet.wgpu_backend import plan_file
 from emberlet.wgpu_backend.compiled import compile
 from emberlet.wgpu_backend.wasm import file
+from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_dynamic, quantize_static
 from support.divided import in_parts
 from wasm.test_file import described_by, in_node, paths, replaced
 
@@ -217,3 +219,34 @@ def test_indices_of_a_fixed_number_are_held_against_an_axis_of_open_length(tmp_p
         np.testing.assert_array_equal(found, x[:rows][index])
     with pytest.raises(IndexingError, match="outside an axis of length 2"):
         saved.run(x[:2], np.array([0, 2]))
+
+
+class _Texts(CalibrationDataReader):
+    """Inputs of the encoder by name, to calibrate it."""
+
+    def __init__(self) -> None:
+        self.left = [dict(zip(NAMES, given(2, 5 + i), strict=True)) for i in range(3)]
+
+    def get_next(self) -> dict[str, Any] | None:
+        return self.left.pop() if self.left else None
+
+
+@pytest.mark.parametrize("form", ["dynamic", "QDQ", "QOperator"])
+def test_a_quantized_encoder_runs_every_length_as_onnxruntime_does(form: str, tmp_path: Path) -> None:
+    quantized = tmp_path / "encoder.onnx"
+    if form == "dynamic":
+        quantize_dynamic(MODEL, quantized, weight_type=QuantType.QInt8)
+    else:
+        quantize_static(MODEL, quantized, _Texts(), quant_format=QuantFormat[form], per_channel=True)
+    model = codegen.load(str(quantized), "numpy")
+    path = str(tmp_path / "encoder.wasm")
+    plan_file.save(path, model, *given(2, 8), inputs=NAMES, dims={"batch": (1, 3), "length": (1, 64)})
+    saved = plan_file.load(path)
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    session = onnxruntime.InferenceSession(quantized, options)
+    for batch, length in SIZES:
+        inputs = given(batch, length)
+        near(
+            tuple(saved.run(*inputs)), tuple(session.run(None, dict(zip(NAMES, inputs, strict=True)))), (batch, length)
+        )

@@ -19,7 +19,7 @@ RANGES = {"int8": (-128, 127), "uint8": (0, 255), "int16": (-32768, 32767), "uin
 
 def _spread(value, x, axis, block_size):
     """`value` reshaped to broadcast with x."""
-    if value.size == 1 and not block_size:
+    if type(value.size) is int and value.size == 1 and not block_size:  # of an open length, it is one a slice
         return reshape(value, ())
     axis = axis_of(axis, x.ndim)
     if block_size:
