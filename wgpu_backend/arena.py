@@ -134,10 +134,11 @@ class ArenaBackend(Primitives):
 
         from .record.packed_weights import product
 
-        found = product(self, x, weight, scales, zero_points, bias, **sizes) if group_indices is None else None
-        if found is None:
-            return compose_matmul_nbits(x, weight, scales, zero_points, group_indices, bias, **sizes)
-        return found
+        if group_indices is None:
+            found = product(self, self.options.lanes, x, weight, scales, zero_points, bias, **sizes)
+            if found is not None:
+                return found
+        return compose_matmul_nbits(x, weight, scales, zero_points, group_indices, bias, **sizes)
 
     def _scaled(self, total, a_scale, b_scale):
         """int32 sums times the scales of their operands."""

@@ -2,7 +2,7 @@
 
 from emberlet import dtypes
 from emberlet.errors import BackendError, UnsupportedError
-from emberlet.sizes.size import is_open
+from emberlet.sizes.size import is_open, surely_less
 from emberlet.tensor import Tensor
 
 from .device import can_wait, must_await
@@ -30,7 +30,7 @@ class WgpuBackend(Primitives):
     """
 
     name = "wgpu"
-    OVERRIDES = ("dot_product_attention",)
+    OVERRIDES = ("dot_product_attention", "matmul_nbits")
 
     def __init__(self, index=0, device=None, strict=False, planning=False, check_indices=False):
         Primitives.__init__(self, index, strict, planning, check_indices)
@@ -250,6 +250,20 @@ class WgpuBackend(Primitives):
         allocation = self.device.allocate(4 * len(words))
         self.device.write(allocation, storage.unsigned(words))
         return allocation
+
+    def matmul_nbits(self, x, weight, scales, zero_points=None, group_indices=None, bias=None, **sizes):
+        """The composite of that name (functional/quantized/packed_weights.py), for few rows in a plan by a kernel that
+        unpacks the weights (record/packed_weights.py)."""
+        from emberlet.functional.quantized.packed_weights import compose_matmul_nbits
+
+        from .record.packed_weights import FEW, product
+
+        few = isinstance(x, Tensor) and x.size and surely_less(x.size, (FEW + 1) * sizes["rows"])
+        if few and group_indices is None:
+            found = product(self, None, x, weight, scales, zero_points, bias, **sizes)
+            if found is not None:
+                return found
+        return compose_matmul_nbits(x, weight, scales, zero_points, group_indices, bias, **sizes)
 
     def constant(self, node):
         """The value that a `program` takes for a leaf that is not an input."""

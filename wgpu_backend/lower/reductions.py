@@ -137,7 +137,43 @@ def _pool(node):
     return Specification(op, storage.word(x.dtype), list(kernel), body)
 
 
-SPECIFICATIONS = {"reduce": _reduce, "argreduce": _argreduce, "matmul": _matmul, "conv": _conv, "pool": _pool}
+def _packed(node):
+    """A product with a matrix of few bits, of which all columns are in one panel (record/packed_weights.py)."""
+    x, words, scales = node.srcs[:3]
+    bits, block = node.arg
+    each, rows = 32 // bits, x.shape[1]  # weights of a word
+    half = 1 << (bits - 1)
+
+    def body(lowering, out, inner):
+        make, const = lowering.build.make, lowering.build.const
+        word, place = inner
+        row, column = out
+        k = ix.add(ix.mul(word, each), place)
+        of_block = [ix.ZERO, ix.floordiv(k, block), column]
+        shift = lowering.build.index(ix.mul(place, bits), "u32")
+        level = make("shift_right", "u32", (lowering.value(words, [ix.ZERO, word, column]), shift))
+        level = make("bitwise_and", "u32", (level, const(2 * half - 1, "u32")))
+        if len(node.srcs) == 3:
+            zero = const(half, "f32")
+            level = make("bitwise_xor", "u32", (level, const(half, "u32")))
+        else:
+            zero = lowering.value(node.srcs[3], of_block)
+        level = make("sub", "f32", (make("cast", "f32", (level,)), zero))
+        weight = make("mul", "f32", (level, lowering.value(scales, of_block)))
+        value = _product(lowering, lowering.value(x, [row, k.bounded(0, rows - 1)]), weight)
+        return lowering.build.guard([(k, rows)], value, const(0, "f32")) if rows % each else value
+
+    return Specification("sum", "f32", [(rows + each - 1) // each, each], body)
+
+
+SPECIFICATIONS = {
+    "packed": _packed,
+    "reduce": _reduce,
+    "argreduce": _argreduce,
+    "matmul": _matmul,
+    "conv": _conv,
+    "pool": _pool,
+}
 
 
 def identity(op, type):

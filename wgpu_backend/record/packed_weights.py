@@ -11,35 +11,31 @@ from .node import of_open_size, topological
 
 WORD = 32  # bits of a word, which holds neighboring weights of one column
 LEAST = 4  # columns of a panel
+FEW = 4  # rows for which kernels unpack weights again
 
 
-def product(backend, x, weight, scales, zero_points, bias, *, rows, columns, bits=4, block_size=32):
+def product(backend, lanes, x, weight, scales, zero_points, bias, *, rows, columns, bits=4, block_size=32):
     """x (…, rows) times a weight as `matmul_nbits` takes it, plus a bias, as an operation of a plan that is being
-    traced. None if there is no kernel for it."""
-    given = [t for t in (x, weight, scales, zero_points, bias) if t is not None]
-    if not backend.tracing or bits not in (2, 4, 8) or [t for t in given if not isinstance(t, Tensor)]:
+    traced, with panels of at most `lanes` columns or, if that is None, a panel of all. None if there is no kernel for
+    it."""
+    if not backend.tracing or not _is_plain(x, weight, scales, zero_points, bias) or bits not in (2, 4, 8):
         return None
     count = -(-rows // block_size)
     whole = weight.size == columns * count * block_size * bits // 8 and scales.size == columns * count
     if not whole or not rows or not x.shape or not known_equal(x.shape[-1], rows) or known_equal(x.size, 0):
         return None
-    if [t.dtype.name for t in (x, weight, scales)] != ["float32", "uint8", "float32"]:
-        return None
-    zeros = zero_points
-    if zeros is not None:
-        if zeros.dtype is dtypes.uint8:
-            packed = backend.reshape(zeros, (columns, zeros.size // columns))
-            zeros = backend.cast(narrow(unpack_bits(packed, bits), 1, 0, count), dtypes.float32)
-        elif zeros.dtype is not dtypes.float32 or zeros.size != columns * count:
-            return None
-    parts = [backend.reshape(weight, (columns, count, block_size * bits // 8))]
-    parts += [backend.reshape(t, (columns, count)) for t in (scales, zeros) if t is not None]
-    nodes = topological([t.data for t in parts])
-    lanes = backend.options.lanes
-    while lanes > columns:
+    while lanes is not None and lanes > columns:
         lanes //= 2
-    if lanes < LEAST or (parts[0].shape[2] % 4 and count > 1):
+    lanes = columns if lanes is None else lanes
+    parts = [
+        backend.reshape(weight, (columns, count, block_size * bits // 8)),
+        backend.reshape(scales, (columns, count)),
+    ]
+    if zero_points is not None:
+        parts.append(_zeros(backend, zero_points, columns, count, bits))
+    if None in parts or lanes < LEAST or (parts[0].shape[2] % 4 and count > 1):
         return None
+    nodes = topological([t.data for t in parts])
     if [n for n in nodes if n.op in ("input", "buffer") or of_open_size(n) or not is_evaluated(n)]:
         return None
     sources = [backend.reshape(x, (x.size // rows, rows))]
@@ -51,11 +47,29 @@ def product(backend, x, weight, scales, zero_points, bias, *, rows, columns, bit
     return backend.reshape(out, x.shape[:-1] + (columns,))
 
 
+def _is_plain(x, weight, scales, zero_points, bias):
+    """Whether the arguments are Tensors of the dtypes that the kernels take."""
+    given = [t for t in (x, weight, scales, zero_points, bias) if t is not None]
+    if [t for t in given if not isinstance(t, Tensor)]:
+        return False
+    return [t.dtype.name for t in (x, weight, scales)] == ["float32", "uint8", "float32"]
+
+
+def _zeros(backend, zero_points, columns, count, bits):
+    """The zero points (columns, count) in float32, None if they are of another dtype or number."""
+    if zero_points.dtype is dtypes.uint8:
+        packed = backend.reshape(zero_points, (columns, zero_points.size // columns))
+        return backend.cast(narrow(unpack_bits(packed, bits), 1, 0, count), dtypes.float32)
+    if zero_points.dtype is not dtypes.float32 or zero_points.size != columns * count:
+        return None
+    return backend.reshape(zero_points, (columns, count))
+
+
 def _packed(backend, parts, bits, lanes):
     """The sources of a "packed" node beside x, as data, from the host's weight (columns, blocks, bytes), scales and,
     unless the zero points are the middle of the levels, zero points.
 
-    They are the words of a panel of `lanes` columns (panels, words of a column, lanes, 4) as uint8, its scales (panels,
+    They are the words of a panel of `lanes` columns (panels, words of a column, lanes) as uint32, its scales (panels,
     blocks, lanes) and its zero points. Without zero points levels are signed. The last panel has the last columns, some
     of which the one before it may have, too.
     """
@@ -83,4 +97,5 @@ def _panels(backend, part, lanes, rest):
 
     part = host.concat([cut(0, (panels - 1) * lanes), cut(columns - lanes, lanes)], 0)
     part = host.permute(host.reshape(part, (panels, lanes) + rest), (0, 2, 1, 3)[: 2 + len(rest)])
-    return backend.from_bytes(host.to_bytes(part), part.dtype, part.shape)
+    dtype = dtypes.uint32 if part.dtype is dtypes.uint8 else part.dtype
+    return backend.from_bytes(host.to_bytes(part), dtype, part.shape[:3])

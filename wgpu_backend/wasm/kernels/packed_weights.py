@@ -10,11 +10,10 @@ from emberlet.sizes.size import is_open
 
 from ...lower import index as ix
 from ...lower.contraction import Problem
-from ...record.packed_weights import WORD
+from ...record.packed_weights import FEW, WORD
 from ..assembler import i32, i32x4, memory, op
 from .contraction import Contraction
 
-FEW = 4  # rows whose sums stay in registers
 UNROLLED = 4  # words
 
 
