@@ -307,8 +307,16 @@ def test_a_list_or_nothing_for_an_input_needs_no_plan() -> None:
     x = drawn(3)
     compiled = compile(function)
     same(compiled(x, None), x)
-    same(compiled(x, [x]), x + x)
-    assert "is a list" in str(compiled.cut)
+    for given in ([x], (x,)):
+        with warnings.catch_warnings(record=True) as heard:
+            warnings.simplefilter("always")
+            same(compiled(x, given), x + x)
+        assert [str(w.message) for w in heard if "is a list" in str(w.message)] == [str(w.message) for w in heard]
+        assert len(heard) == (type(given) is list)  # it is said once
+    same(compiled(x, None), x)
+    assert compiled.cut is None and len(compiled.plan(x, None).steps) == 0
+    with pytest.raises(BackendError, match="is a list"):
+        compile(function).plan(x, [x])
 
 
 def test_a_function_with_a_tensor_of_its_own_runs_as_it_is() -> None:

@@ -68,6 +68,7 @@ class Compiled:
             raise BackendError(f"plans of NumPy calls are made for the numpy backend, not for {found!r}")
         self.backend = found
         self.cut: ValueNeeded | None = None
+        self._unfit: ValueNeeded | None = None  # the refusal of the first arguments for which there are no plans
         self.fixed: dict[str, BackendError] = {}
         self.unopened: EmberletError | None = None
         self._dims = dims
@@ -112,11 +113,8 @@ class Compiled:
                 return self.model(*arguments)
             return last[1].finish(last[1].arrays([x.data for x in arguments]))
         bound = self._arguments(arguments, keywords)
-        why = None if self.cut else unfit(bound)
-        if why is not None:
-            result = self.model(*bound)  # or its error: then later calls still have plans
-            self._cut(ValueNeeded(why))
-            return result
+        if self.cut is None and unfit(bound):
+            return self._without_plan(bound)
         if self._opened:
             found = self._find_open(bound)
             if found is not None:
@@ -145,13 +143,16 @@ class Compiled:
         found: Plan | OpenPlan | None
         if examples:
             given = self._arguments(examples, {})
+            if why := unfit(given):
+                raise ValueNeeded(why)
             opened = self._find_open(given)
             found = self._find(given) if opened is None else opened[0]
         else:
             every: list[Plan | OpenPlan] = [*self._open, *self._plans.values()]
             found = every[-1] if every else None
         if found is None:
-            raise self.cut or BackendError("there is no plan yet: call the compiled model, or give examples")
+            none = BackendError("there is no plan yet: call the compiled model, or give examples")
+            raise self.cut or self._unfit or none
         return found
 
     def release(self) -> None:
@@ -189,7 +190,7 @@ class Compiled:
 
     def _find(self, arguments: list[Any]) -> Plan | None:
         """The Plan for these arguments, made if need be; None where the model runs as it is."""
-        if self.cut is not None:
+        if self.cut is not None or unfit(arguments):
             return None
         with self._lock:
             try:
@@ -208,6 +209,15 @@ class Compiled:
         self._last = None
         if self.warns:
             warn_uncompiled(self.model, " on NumPy", error)
+
+    def _without_plan(self, arguments: list[Any]) -> Any:
+        """The model's own result for arguments that have no plan. Later calls with others have one."""
+        result = self.model(*arguments)  # or its error, of which no warning tells
+        if self._unfit is None:
+            self._unfit = ValueNeeded(unfit(arguments) or "")
+            if self.warns:
+                warn_uncompiled(self.model, " for these arguments on NumPy", self._unfit)
+        return result
 
     def _find_open(self, arguments: list[Any]) -> tuple[OpenPlan, dict[str, int]] | None:
         """A plan with open sizes that serves these arguments, made if need be, and their lengths; None if they are to
@@ -319,9 +329,6 @@ def _arrays_fit(key: Any, arguments: Sequence[Any]) -> bool:
 
 
 def _key(arguments: list[Any], fixed: frozenset[int]) -> Any:
-    why = unfit(arguments)
-    if why is not None:
-        raise ValueNeeded(why)
     key: list[Any] = []
     for i, x in enumerate(arguments):
         if not isinstance(x, Tensor):
