@@ -20,7 +20,7 @@ CONV = Frame(
     ("x", "y", "w", "q", "e", "K4", "g", "K", "lift", "N", "left", "cols", "xstep", "xrow", "ystep", "ygap", "wz")
     + tuple(n for n in WINDOW if n != "K4")
     + REQUANT,
-    ("W", "KS", "Q", "QS", "t0", "t1", "y0", "y1", "YS", "rem", "filled", "row", "col"),
+    ("W", "KS", "rem", "Q", "QS", "YS", "t0", "t1", "y0", "y1", "filled", "row", "col"),
 )
 """x: the first window; y: the first output; w, q: the weights, and the pairs of bias and multiplier; e: the spread
 windows, g: a gathered one; K: bytes of a window; lift: what every bias lies
@@ -32,9 +32,9 @@ DOUBLED = {"": 8, "twice": 12, "once": 12, "shifted": 12}
 """How sums are rescaled to the output's scale (dsp.rescaled; "" for SMMLAR) -> bytes of T per channel."""
 
 
-def conv(gather: bool, up: bool, how: str) -> ThumbDsp:
-    """gather: a run of the window is not a whole number of words; up: sums are shifted before they are multiplied; how:
-    a key of DOUBLED."""
+def conv(gather: bool, up: bool, full: bool, how: str) -> ThumbDsp:
+    """gather: a run of the window is not a whole number of words; up: sums are shifted before they are multiplied;
+    full: outputs range over whole bytes; how: a key of DOUBLED."""
     a, f = ThumbDsp(), CONV
     enter(a, f, {"x": R0, "y": R0, "e": R0, **({"g": R0} if gather else {}), "w": R1, "q": R2})
     a.movs(R4, 0)
@@ -76,7 +76,7 @@ def conv(gather: bool, up: bool, how: str) -> ThumbDsp:
     a.str_(R5, SP, f["y1"])
 
     a.label("both")
-    _rows_of_two(a, f, up, how)
+    _rows_of_two(a, f, up, full, how)
     a.movs(R7, 0)
     a.str_(R7, SP, f["filled"])
     a.ldr(R6, SP, f["left"])
@@ -108,7 +108,7 @@ def conv(gather: bool, up: bool, how: str) -> ThumbDsp:
     return a
 
 
-def _rows_of_two(a: ThumbDsp, f: Frame, up: bool, how: str) -> None:
+def _rows_of_two(a: ThumbDsp, f: Frame, up: bool, full: bool, how: str) -> None:
     """Compute all channels of the two positions in the buffer."""
     for name, source in (("rem", "N"), ("W", "w"), ("Q", "q"), ("KS", "K")):
         a.ldr(R7, SP, f[source])
@@ -160,9 +160,10 @@ def _rows_of_two(a: ThumbDsp, f: Frame, up: bool, how: str) -> None:
         rescaled(a, (R10, R12), R4, R5, how)
     else:
         _by_product(a, f, up)
-    a.ldrd(R0, R1, SP, f.pair("c1", "c2"))
+    if not full:
+        a.ldrd(R0, R1, SP, f.pair("c1", "c2"))
     for s in SUMS:
-        _clamp(a, s)
+        _clamp(a, s, full)
     a.ldrd(R0, R1, SP, f.pair("y0", "y1"))
     a.ldr(R2, SP, f["YS"])
     a.strb_w(R11, R1)
@@ -176,12 +177,10 @@ def _rows_of_two(a: ThumbDsp, f: Frame, up: bool, how: str) -> None:
     a.ldr(R1, SP, f["K"])
     a.add_w(R0, R0, R1, 1)
     a.str_(R0, SP, f["W"])
-    a.ldr(R6, SP, f["Q"])
-    a.adds_imm(R6, 2 * DOUBLED[how])
-    a.str_(R6, SP, f["Q"])
-    a.ldr(R7, SP, f["rem"])
-    a.subs_imm(R7, 2)
-    a.str_(R7, SP, f["rem"])
+    a.ldrd(R6, R7, SP, f.pair("rem", "Q"))
+    a.adds_imm(R7, 2 * DOUBLED[how])
+    a.subs_imm(R6, 2)
+    a.strd(R6, R7, SP, f.pair("rem", "Q"))
     a.b_if_w("gt", "channels")
 
 
@@ -202,11 +201,12 @@ def _by_product(a: ThumbDsp, f: Frame, up: bool) -> None:
         a.smmlar(s, s, m, R1)
 
 
-def _clamp(a: ThumbDsp, s: int) -> None:
-    """Clamp with c1 and c2, which are in r0 and r1."""
+def _clamp(a: ThumbDsp, s: int, full: bool) -> None:
+    """Clamp with c1 and c2, which are in r0 and r1; full: to a byte."""
     a.usat(s, 8, s)
-    a.uqadd8(s, s, R0)
-    a.sub_w(s, s, R1)
+    if not full:
+        a.uqadd8(s, s, R0)
+        a.sub_w(s, s, R1)
 
 
 DENSE = Frame(
@@ -234,7 +234,7 @@ def _last_group(a: ThumbDsp, f: Frame) -> None:
     a.label("four")
 
 
-def _requantize_sum(a: ThumbDsp, s: int, up: bool, wide: bool, how: str) -> None:
+def _requantize_sum(a: ThumbDsp, s: int, up: bool, wide: bool, full: bool, how: str) -> None:
     if how:
         rescaled(a, (s,), R6, R3, how)
     else:
@@ -246,11 +246,11 @@ def _requantize_sum(a: ThumbDsp, s: int, up: bool, wide: bool, how: str) -> None
     if wide:
         a.usat(s, 16, s)
     else:
-        _clamp(a, s)
+        _clamp(a, s, full)
 
 
-def dense(gather: bool, up: bool, wide: bool, how: str) -> ThumbDsp:
-    """wide: the outputs are 16-bit numbers; how: a key of DOUBLED."""
+def dense(gather: bool, up: bool, wide: bool, full: bool, how: str) -> ThumbDsp:
+    """wide: the outputs are 16-bit numbers; full: they range over whole bytes; how: a key of DOUBLED."""
     a, f = ThumbDsp(), DENSE
     size, each = 2 if wide else 1, DOUBLED[how]
     enter(a, f, {"x": R0, "y": R0, "e": R0, **({"g": R0} if gather else {}), "w": R1, "q": R2})
@@ -310,7 +310,7 @@ def dense(gather: bool, up: bool, wide: bool, how: str) -> ThumbDsp:
         if k:
             a.ldr(R7, SP, f[f"Q{k}"])
             a.add(R6, R7)
-        _requantize_sum(a, s, up, wide, how)
+        _requantize_sum(a, s, up, wide, full, how)
         if k:
             a.ldr(R7, SP, f[f"Y{k}"])
         else:

@@ -102,7 +102,7 @@ def sums(rows: Rows, family: str, source: int | str, places: Mapping[str, int]) 
     n, k = rows.weights.shape
     one = dict.fromkeys(("xstep", "xrow", "ystep", "ygap"), 0) | {"rows": 1, "cols": 1}
     if family == DSP:
-        kernel, own = _dsp_dot((), k, k, True, requant["up"] > 0, places["zs"], wide=True)
+        kernel, own = _dsp_dot((), k, k, True, requant, places["zs"], wide=True)
     else:
         kernel, own = _scalar_dot(family, (), k, k, n < 4, rows.requant, places["zs"], wide=True)
     places_of: dict[str, int | str] = {"x": source, "y": places["o"], "w": places["wo"], "q": 4 * (places["to"] + 2)}
@@ -225,7 +225,7 @@ def _dot(layer: Dot, family: str, x: View, y: View, places: Mapping[str, int]) -
         **requant,
     }
     if family == DSP:
-        kernel, own = _dsp_dot(loops, run, k, one, requant["up"] > 0, places["zs"], how=how)
+        kernel, own = _dsp_dot(loops, run, k, one, requant, places["zs"], how=how)
         numbers["left"] = layer.positions
     else:
         kernel, own = _scalar_dot(family, loops, run, k, n < 4, layer.requant, places["zs"])
@@ -252,7 +252,14 @@ def _two_loops(loops: Loops) -> tuple[tuple[int, int], tuple[int, int]]:
 
 
 def _dsp_dot(
-    loops: Loops, run: int, k: int, one: bool, up: bool, scratch_at: int, wide: bool = False, how: str = ""
+    loops: Loops,
+    run: int,
+    k: int,
+    one: bool,
+    requant: Mapping[str, int],
+    scratch_at: int,
+    wide: bool = False,
+    how: str = "",
 ) -> tuple[Kernel, dict[str, int]]:
     gather = run % 4 != 0
     (n0, step0), (n1, step1) = _two_loops(loops)
@@ -269,10 +276,18 @@ def _dsp_dot(
         "after1": step1 - 4 * words,
         "after0": step0 - n1 * step1,
     }
+    up, full = requant["up"] > 0, _fills_bytes(requant)
     if one:
-        name = _name("dense", how, gather=gather, up=up, wide=wide)
-        return Kernel(name, _bind(dsp_dot.dense, gather, up, wide, how), dsp_dot.DENSE), fields
-    return Kernel(_name("conv", how, gather=gather, up=up), _bind(dsp_dot.conv, gather, up, how), dsp_dot.CONV), fields
+        full = full and not wide
+        name = _name("dense", how, gather=gather, up=up, wide=wide, full=full)
+        return Kernel(name, _bind(dsp_dot.dense, gather, up, wide, full, how), dsp_dot.DENSE), fields
+    name = _name("conv", how, gather=gather, up=up, full=full)
+    return Kernel(name, _bind(dsp_dot.conv, gather, up, full, how), dsp_dot.CONV), fields
+
+
+def _fills_bytes(requant: Mapping[str, int]) -> bool:
+    """Whether the outputs of a kernel for ARMv7E-M range over whole bytes."""
+    return not (requant["c1"] or requant["c2"])
 
 
 def _scalar_dot(
@@ -345,7 +360,7 @@ def _depthwise(layer: Depthwise, family: str, x: View, y: View, places: Mapping[
         up, each = requant["up"] > 0, min(channels, 4)
         few = {f"of_{each}": True} if each < 4 else {}
         if pairs:
-            full = not (requant["c1"] or requant["c2"])
+            full = _fills_bytes(requant)
             make = _bind(dsp_depthwise_pairs.depthwise, kh, kw, each, up, full, how)
             name = _name(size, how, pairs=pairs, up=up, full=full, **few)
             moves = {"xrow": across, "yrow": y.pitch, "last": (ow - 2) * step}
