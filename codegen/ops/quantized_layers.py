@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from emberlet import dtypes
+from emberlet.dtypes import DType
 
 from ..emit.emitter import Default, Emission, Emitter, default
 from ..ir.argument import Argument
@@ -36,6 +37,36 @@ class Packing:
         }
 
 
+@dataclass(frozen=True)
+class Grid:
+    """How 8-bit integers stand for numbers: (integer - zero) * scale."""
+
+    scale: float
+    zero: int
+    dtype: DType
+
+
+@dataclass(frozen=True)
+class Grids:
+    """Those of a layer's input and result, if it takes and gives integers."""
+
+    input: Grid
+    output: Grid
+
+    def keywords(self) -> dict[str, Default]:
+        """The arguments of a layer."""
+        dtype = self.output.dtype
+        more = () if dtype is dtypes.uint8 else (dtype.name,)
+        return {
+            "input": default((self.input.scale, self.input.zero)),
+            "output": default((self.output.scale, self.output.zero, *more)),
+        }
+
+
+def grid_keywords(grids: Grids | None) -> dict[str, Default]:
+    return grids.keywords() if grids is not None else {}
+
+
 def weights_of(node: Internal[Any], bias: bool = True) -> dict[str, Value | None]:
     """The parameters of a layer by their names."""
     parts = ("weight.values", "weight.scale", "weight.zero_point", *(["bias"] if bias else []))
@@ -47,6 +78,7 @@ class QuantizedLinearConfig:
     rows: int
     columns: int
     packing: Packing
+    grids: Grids | None = None
 
 
 class QuantizedLinear(Internal[QuantizedLinearConfig]):
@@ -55,13 +87,15 @@ class QuantizedLinear(Internal[QuantizedLinearConfig]):
     static = (1, 2, 3, 4)
 
     def infer(self) -> tuple[Type, ...]:
-        return (TensorType(self.dtype(0), product_shape(self.shape(0), (self.config.rows, self.config.columns))),)
+        c = self.config
+        dtype = self.dtype(0) if c.grids is None else c.grids.output.dtype
+        return (TensorType(dtype, product_shape(self.shape(0), (c.rows, c.columns))),)
 
     def emit(self, e: Emitter) -> Emission:
         c, weights = self.config, weights_of(self)
         layer = e.layer(
             "QuantizedLinear", c.rows, c.columns, weights=weights, bias=default(weights["bias"] is not None),
-            **c.packing.keywords(weights),
+            **c.packing.keywords(weights), **grid_keywords(c.grids),
         )  # fmt: skip
         return e.apply(layer, e.x(0))
 
@@ -73,6 +107,7 @@ class QuantizedConvConfig:
     conv: ConvConfig
     shape: tuple[int, ...]
     packing: Packing
+    grids: Grids | None = None
 
 
 class QuantizedConv(Internal[QuantizedConvConfig]):
@@ -86,7 +121,10 @@ class QuantizedConv(Internal[QuantizedConvConfig]):
         return Conv(self.name, (self.inputs[0], weight), self.outputs, self.config.conv)
 
     def infer(self) -> tuple[Type, ...]:
-        return self.conv().infer()
+        (found,) = self.conv().infer()
+        grids = self.config.grids
+        assert isinstance(found, TensorType)
+        return (found if grids is None else TensorType(grids.output.dtype, found.shape),)
 
     def emit(self, e: Emitter) -> Emission:
         c, weights, window = self.config, weights_of(self), self.conv().window()
@@ -95,7 +133,7 @@ class QuantizedConv(Internal[QuantizedConvConfig]):
         layer = e.layer(
             f"QuantizedConv{n}d", c.shape[1] * c.conv.groups, c.shape[0], short(window.kernel), weights=weights,
             **options, groups=default(c.conv.groups), bias=default(weights["bias"] is not None),
-            **c.packing.keywords(weights),
+            **c.packing.keywords(weights), **grid_keywords(c.grids),
         )  # fmt: skip
         return e.apply(layer, e.x(0))
 

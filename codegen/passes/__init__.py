@@ -58,7 +58,7 @@ PASSES: dict[str, Pass] = {
     "recurrent": Pass("recurrent", "Recurrent RecurrentLayer Reshape Squeeze Transpose"),
     "batch-norm": Pass("batch_norm", "BatchNormalization"),
     "linear": Pass("linear", "Add Reshape"),
-    "quantized": Pass("quantized", "DequantizeLinear MatMulNBits"),
+    "quantized": Pass("quantized", "DequantizeLinear MatMulNBits QGemm QLinearConv QLinearMatMul"),
     "packed": Pass("heads.packed", "Gather Slice Split Transpose"),
     "rotary": Pass("rotary", "Mul RotaryEmbedding"),
     "attention": Pass("attention", "Attention Softmax"),

@@ -24,8 +24,10 @@ from ..ops.convolution import Conv
 from ..ops.indexing import Gather
 from ..ops.linear_algebra import Gemm, MatMul
 from ..ops.microsoft_products import MatMulNBits
+from ..ops.microsoft_quantized_products import QGemm
+from ..ops.microsoft_quantized_products import QLinearConv as MicrosoftConv
 from ..ops.movement import Transpose
-from ..ops.quantization import DequantizeLinear
+from ..ops.quantization import DequantizeLinear, QLinearConv, QLinearMatMul
 from ..ops.quantized_layers import (
     Packing,
     QuantizedConv,
@@ -51,6 +53,10 @@ def step(node: Node[Any], walk: Walk) -> Change | None:
         made: Node[Any] | None = looked_up(node, walk)
     elif isinstance(node, Gather):
         made = embedding(node, walk)
+    elif isinstance(node, QLinearConv | MicrosoftConv | QLinearMatMul | QGemm):
+        from .quantized_operators import layer_of
+
+        made = layer_of(node)
     elif node.inputs and isinstance(node, MatMulNBits | MatMul | Gemm | Conv) and node.dtype(0) is dtypes.float32:
         made = MAKERS[type(node)](node, walk)
     else:
@@ -231,8 +237,8 @@ MAKERS: dict[type, Callable[[Any, Walk], Node[Any] | None]] = {
 }  # fmt: skip
 
 
-def unpacked(node: DequantizeLinear, axis: int) -> Weight | None:
-    """The packed form of a constant that is dequantized. axis: that of its channels."""
+def unpacked(node: DequantizeLinear, axis: int, whole: bool = False) -> Weight | None:
+    """The packed form of a constant that is dequantized. axis: that of its channels; whole: zero points are uint8."""
     value, scale, zero = node.value(0), node.value(1), node.value(2)
     if value is None or scale is None or (node.has(2) and zero is None) or len(value.shape) < 2:
         return None
@@ -250,6 +256,7 @@ def unpacked(node: DequantizeLinear, axis: int) -> Weight | None:
     def points() -> Tensor:
         return form.points(None if zero is None else zero.tensor(), scale.tensor()).reshape((-1,))
 
+    zeros = dtypes.uint8 if whole else dtypes.float32
     what = value.content(), scale.content(), None if zero is None else zero.content(), form
     keys = [(part, *what) for part in ("values", "scale", "zero_point")]
     count = (form.channels * form.blocks,)
@@ -257,6 +264,6 @@ def unpacked(node: DequantizeLinear, axis: int) -> Weight | None:
     return Weight(
         made(keys[0], value.origin, dtypes.uint8, shape, levels),
         made(keys[1], keys[1], dtypes.float32, count, lambda: form.scales(scale.tensor()).reshape((-1,))),
-        None if _middle(points(), form.bits) else made(keys[2], keys[2], dtypes.float32, count, points),
+        None if _middle(points(), form.bits) else made((whole, *keys[2]), keys[2], zeros, count, points),
         form.bits, None if form.blocks == 1 else form.size,
     )  # fmt: skip

@@ -19,6 +19,7 @@ def load(module, record, strict, layout=None):
     absent = []
     wrong = []
     wanted = {}
+    others = False  # scales of packed weights in another dtype, which may not hold them
     for name, _, _, param in leaves(module, Param):
         wanted[name] = True
         if name not in names:
@@ -26,6 +27,7 @@ def load(module, record, strict, layout=None):
             continue
         try:
             value = record.tensor(name, param.backend) if burnpack else record[name]
+            others = others or (name.endswith("weight.scale") and value.dtype is not param.dtype)
             value = param.loaded(adapt(name, value) if adapt else value)
         except (ShapeError, DTypeError) as error:
             wrong.append("{}: {}".format(name, error))
@@ -34,7 +36,7 @@ def load(module, record, strict, layout=None):
     # A parameter with several names in the module needs only one of them in the record.
     missing = [name for name, param in absent if id(param) not in found]
     unexpected = [name for name in names if name not in wanted]
-    if wrong or missing or unexpected:
+    if wrong or missing or unexpected or others:
         from .load_errors import differing
 
         again = differing(module, record, wrong, missing, unexpected, strict, layout)

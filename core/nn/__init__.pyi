@@ -912,12 +912,12 @@ class QuantizedLinear(Linear):
     """A Linear with a QuantizedWeight, which products read a few columns at a time, on every backend.
 
     x (…, d_input) -> (…, d_output). bits: 8, 4 or 2; block_size: how many of an output's weights share a scale (None:
-    all); affine: with zero points. `Module.quantize_weights` makes these of Linear."""
+    all); affine: with zero points; input, output: see above. `Module.quantize_weights` makes these of Linear."""
     d_input: int
     d_output: int
     weight: Any
     bias: Param | None
-    def __init__(self, d_input: int, d_output: int, bias: bool = ..., bits: int = ..., block_size: int | None = ..., affine: bool = ..., dtype: DType | str | None = ..., backend: Backend | str | None = ...) -> None: ...
+    def __init__(self, d_input: int, d_output: int, bias: bool = ..., bits: int = ..., block_size: int | None = ..., affine: bool = ..., dtype: DType | str | None = ..., backend: Backend | str | None = ..., input: Sequence[Any] | None = ..., output: Sequence[Any] | None = ...) -> None: ...
     @property
     def bits(self) -> int:
         """8, 4 or 2."""
@@ -931,9 +931,13 @@ class _QuantizedConv(Conv):
     """Base of the convolutions with a QuantizedWeight, which is dequantized when they run.
 
     bits: 8, 4 or 2; block_size: how many of an output channel's weights share a scale (None: all); affine: with zero
-    points; everything else as in Conv. `Module.quantize_weights` makes these of convolutions."""
+    points; input, output: see above; everything else as in Conv. `Module.quantize_weights` makes these of
+    convolutions."""
     weight: Any
-    def __init__(self, in_channels: int, out_channels: int, kernel_size: int | Sequence[int], stride: int | Sequence[int] = ..., padding: int | str | Sequence[int | tuple[int, int]] = ..., dilation: int | Sequence[int] = ..., groups: int = ..., bias: bool = ..., bits: int = ..., block_size: int | None = ..., affine: bool = ..., dtype: DType | str | None = ..., backend: Backend | str | None = ...) -> None: ...
+    def __init__(self, in_channels: int, out_channels: int, kernel_size: int | Sequence[int], stride: int | Sequence[int] = ..., padding: int | str | Sequence[int | tuple[int, int]] = ..., dilation: int | Sequence[int] = ..., groups: int = ..., bias: bool = ..., bits: int = ..., block_size: int | None = ..., affine: bool = ..., dtype: DType | str | None = ..., backend: Backend | str | None = ..., input: Sequence[Any] | None = ..., output: Sequence[Any] | None = ...) -> None: ...
+    def forward(self, x: Tensor) -> Tensor:
+        """x (n, in_channels, *spatial) -> (n, out_channels, *spatial'), or, of floats, both without n. Raises
+        ShapeError if x does not fit."""
     @property
     def bits(self) -> int:
         """8, 4 or 2."""
@@ -980,7 +984,7 @@ class QuantizedWeight(Module):
     square blocks one for as many channels as weights; tensor_scale: None, or one float32 that all scales are multiplied
     by; zero_point: float32 (channels * blocks,), or None for symmetric weights; levels: None, or the float32 (16,) that
     the values number (nf4); input_scale: None, or float32 (d_input,), what each input of a dense layer is multiplied by
-    before the product with the packed weight, 1 until it is set (AWQ).
+    before the product with the packed weight, 1 until it is set (AWQ). whole: zero points are uint8.
     `Module.quantize_weights` makes these. Raises ShapeError for a negative size."""
     shape: Sequence[int]
     axis: int
@@ -996,7 +1000,7 @@ class QuantizedWeight(Module):
     zero_point: Param | None
     input_scale: Param | None
     levels: Param | None
-    def __init__(self, shape: Sequence[int], axis: int = ..., scheme: Any | None = ..., dtype: DType | str | None = ..., backend: Backend | str | None = ..., input_scale: bool = ...) -> None: ...
+    def __init__(self, shape: Sequence[int], axis: int = ..., scheme: Any | None = ..., dtype: DType | str | None = ..., backend: Backend | str | None = ..., input_scale: bool = ..., whole: bool = ...) -> None: ...
     @staticmethod
     def of(param: Param, axis: int, scheme: Any, input_scale: bool = ...) -> QuantizedWeight:
         """The weight of a Param, quantized by a WeightScheme: when it is first used if the Param is lazy."""
@@ -1012,6 +1016,9 @@ class QuantizedWeight(Module):
         """The scales, float32 (channels * blocks,)."""
     def val(self) -> Tensor:
         """The weight, dequantized."""
+    def integers(self) -> tuple[Tensor, Any]:
+        """(levels uint8 in the weight's shape, the level of zero: a number, or as many as channels), where a channel's
+        weights have one scale."""
 
 class FakeQuantizedWeight(Module):
     """A layer's weight that stays as it is, while the layer computes with it quantized and dequantized: for

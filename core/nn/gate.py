@@ -50,7 +50,7 @@ def packed(module, directions):
     for gates in directions:
         for gate in gates:
             x, h = gate.input_transform, gate.hidden_transform
-            sources += (x.weight.val().data, h.weight.val().data)
+            sources += _data(x.weight) + _data(h.weight)
             if gate.bias:
                 sources += (x.bias.val().data, h.bias.val().data)
     held = getattr(module, "_packed", None)
@@ -63,6 +63,13 @@ def packed(module, directions):
     weights = _joined(directions)
     module._packed = _Packed(sources, weights)
     return weights
+
+
+def _data(weight):
+    """The data of a weight's Params."""
+    if hasattr(weight, "values"):  # a QuantizedWeight's
+        return [param.val().data for param in weight.params()]
+    return [weight.val().data]
 
 
 def _joined(directions):

@@ -1,9 +1,15 @@
-"""Layers with weights of 8, 4 or 2 bits: they are float layers whose weight is a QuantizedWeight."""
+"""Layers with weights of 8, 4 or 2 bits: they are float layers whose weight is a QuantizedWeight.
+
+A QuantizedLinear or QuantizedConv with `input` and `output`, each (scale, zero point), takes and gives uint8 or int8:
+it multiplies integers, exactly, and rounds only the result. The dtype of the result is uint8, or the third of `output`.
+Their `bias` is a float as well, which is rounded to a multiple of the scales' product.
+"""
 
 from .. import dtypes
 from ..functional.dense import linear
 from ..functional.indexing.picking import take
 from ..functional.movement.rearranging import reshape
+from ..functional.quantized.integer_products import qgemm, qlinear_conv
 from ..functional.quantized.packed_weights import dequantize_nbits, matmul_nbits
 from ..functional.quantized.weights import WeightScheme, real_of, scale_of
 from .conv import Conv
@@ -11,6 +17,18 @@ from .embedding import Embedding
 from .linear import Linear
 from .params import value, weight
 from .quantized_weight import QuantizedWeight, real_of_levels
+
+
+def _integers(layer):
+    """What qlinear_conv and qgemm take of a layer: (scale and zero point of its input; levels, scales and zero point of
+    its weight; its bias as int32, or None; scale and zero point of its result; the result's dtype)."""
+    w = layer.weight
+    levels, zero = w.integers()
+    bias, scales = value(layer.bias), w.scales()
+    if bias is not None:
+        bias = (bias.astype(dtypes.float32) / (scales * layer.input[0])).round().astype(dtypes.int32)
+    dtype = layer.output[2] if len(layer.output) > 2 else "uint8"
+    return layer.input, (levels, scales, zero), bias, layer.output[:2], dtype
 
 
 def _scheme(bits, block_size, affine):
@@ -21,15 +39,21 @@ class QuantizedLinear(Linear):
     """A Linear with a QuantizedWeight, which products read a few columns at a time, on every backend.
 
     x (…, d_input) -> (…, d_output). bits: 8, 4 or 2; block_size: how many of an output's weights share a scale (None:
-    all); affine: with zero points. `Module.quantize_weights` makes these of Linear.
+    all); affine: with zero points; input, output: see above. `Module.quantize_weights` makes these of Linear.
     """
 
     SHOWN = "d_input d_output bias bits block_size"
+    input = output = None  # of those that quantize_weights makes
 
-    def __init__(self, d_input, d_output, bias=True, bits=8, block_size=None, affine=False, dtype=None, backend=None):
+    def __init__(
+        self, d_input, d_output, bias=True, bits=8, block_size=None, affine=False, dtype=None, backend=None, input=None,
+        output=None,
+    ):  # fmt: skip
+        self.input, self.output = input, output
         self.d_input = d_input
         self.d_output = d_output
-        self.weight = QuantizedWeight((d_input, d_output), 1, _scheme(bits, block_size, affine), dtype, backend)
+        scheme = _scheme(bits, block_size, affine)
+        self.weight = QuantizedWeight((d_input, d_output), 1, scheme, dtype, backend, False, input is not None)
         self.bias = weight((d_output,), (d_input, d_output), dtype, backend) if bias else None
 
     @property
@@ -45,6 +69,9 @@ class QuantizedLinear(Linear):
     def forward(self, x):
         """x (…, d_input) -> (…, d_output). Raises ShapeError for another last axis."""
         w = self.weight
+        if self.input is not None:
+            given, weight, bias, result, dtype = _integers(self)
+            return qgemm(x, *given, *weight, bias, *result, dtype=dtype)
         if w.scheme.value is not None or w.levels is not None:
             return linear(x, w.val(), value(self.bias))
         if w.input_scale is not None:
@@ -59,19 +86,33 @@ class QuantizedConv(Conv):
     """Base of the convolutions with a QuantizedWeight, which is dequantized when they run.
 
     bits: 8, 4 or 2; block_size: how many of an output channel's weights share a scale (None: all); affine: with zero
-    points; everything else as in Conv. `Module.quantize_weights` makes these of convolutions.
+    points; input, output: see above; everything else as in Conv. `Module.quantize_weights` makes these of
+    convolutions.
     """
 
     SHOWN = "stride kernel_size dilation groups padding bits block_size"
+    input = output = None  # of those that quantize_weights makes
 
     def __init__(
         self, in_channels, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1, bias=True,
-        bits=8, block_size=None, affine=False, dtype=None, backend=None,
+        bits=8, block_size=None, affine=False, dtype=None, backend=None, input=None, output=None,
     ):  # fmt: skip
+        self.input, self.output = input, output
         Conv.__init__(
             self, in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, dtype, backend
         )
-        self.weight = QuantizedWeight(self.weight.shape, 0, _scheme(bits, block_size, affine), dtype, backend)
+        scheme = _scheme(bits, block_size, affine)
+        self.weight = QuantizedWeight(self.weight.shape, 0, scheme, dtype, backend, False, input is not None)
+
+    def forward(self, x):
+        """x (n, in_channels, *spatial) -> (n, out_channels, *spatial'), or, of floats, both without n. Raises
+        ShapeError if x does not fit."""
+        if self.input is None:
+            return Conv.forward(self, x)
+        given, weight, bias, result, dtype = _integers(self)
+        return qlinear_conv(
+            x, *given, *weight, *result, bias, self.stride, self.padding, self.dilation, self.groups, dtype=dtype
+        )
 
     @property
     def bits(self):

@@ -31,13 +31,13 @@ class QuantizedWeight(Module):
     square blocks one for as many channels as weights; tensor_scale: None, or one float32 that all scales are multiplied
     by; zero_point: float32 (channels * blocks,), or None for symmetric weights; levels: None, or the float32 (16,) that
     the values number (nf4); input_scale: None, or float32 (d_input,), what each input of a dense layer is multiplied by
-    before the product with the packed weight, 1 until it is set (AWQ).
+    before the product with the packed weight, 1 until it is set (AWQ). whole: zero points are uint8.
     `Module.quantize_weights` makes these. Raises ShapeError for a negative size.
     """
 
     SHOWN = "shape axis bits block_size"
 
-    def __init__(self, shape, axis=0, scheme=None, dtype=None, backend=None, input_scale=False):
+    def __init__(self, shape, axis=0, scheme=None, dtype=None, backend=None, input_scale=False, whole=False):
         self.shape = tuple(shape)
         if any(n < 0 for n in self.shape):
             raise ShapeError("a shape has no negative sizes, found {}".format(self.shape))
@@ -60,7 +60,8 @@ class QuantizedWeight(Module):
         self.scale = constant((groups * blocks,), 1, self.scheme.scale, backend, False)
         self.tensor_scale = constant((), 1, "float32", backend, False) if self.scheme.two_levels else None
         middle = 1 << (self.bits - 1)
-        self.zero_point = constant((channels * blocks,), middle, "float32", backend, False) if affine else None
+        zeros = "uint8" if whole else "float32"
+        self.zero_point = constant((channels * blocks,), middle, zeros, backend, False) if affine else None
         self.input_scale = constant(self.shape[:1], 1, "float32", backend, False) if input_scale else None
         self.levels = constant((16,), 0, "float32", backend, False) if self.scheme.codebook else None
         if self.levels is not None:
@@ -104,7 +105,7 @@ class QuantizedWeight(Module):
         if whole is not None:
             found["tensor_scale"] = whole
         if zero is not None:
-            found["zero_point"] = zero
+            found["zero_point"] = zero.astype(self.zero_point.dtype)
         return found
 
     def set(self, weight):
@@ -135,7 +136,7 @@ class QuantizedWeight(Module):
         elif self.levels is not None:
             real = real_of_levels(values, self, self.scales())
         elif values.shape[1] == 1:
-            return self._by_channel(values)
+            return self._by_channel()
         else:
             real = dequantize_nbits(
                 values, self.scales(), value(self.zero_point), rows=self.count, columns=self.shape[self.axis],
@@ -143,15 +144,19 @@ class QuantizedWeight(Module):
             )  # fmt: skip
         return self._finished(from_rows(real, self.shape, self.axis))
 
-    def _by_channel(self, values):
-        """`val` where a channel's weights have one scale: `dequantize_linear` of integers of the weight's shape, which
-        plans find before a product or a convolution."""
+    def integers(self):
+        """(levels uint8 in the weight's shape, the level of zero: a number, or as many as channels), where a channel's
+        weights have one scale."""
+        values, zero = self.values.val(), value(self.zero_point)
         levels = reshape(values, (self.shape[self.axis], values.shape[2]))
         if self.bits < 8:
             levels = narrow(unpack_bits(levels, self.bits), 1, 0, self.count)
-        zero = value(self.zero_point)
-        zero = 1 << (self.bits - 1) if zero is None else zero
-        levels = from_rows(levels, self.shape, self.axis)
+        return from_rows(levels, self.shape, self.axis), 1 << (self.bits - 1) if zero is None else zero
+
+    def _by_channel(self):
+        """`val` where a channel's weights have one scale: `dequantize_linear` of integers of the weight's shape, which
+        plans find before a product or a convolution."""
+        levels, zero = self.integers()
         return self._finished(dequantize_linear(levels, self.scales(), zero, axis=self.axis))
 
     def _finished(self, real):

@@ -102,7 +102,7 @@ def _weight(
         same = packed and all(at[f"{name}.{key}"].shape == getattr(weight, key).shape for key in KEYS[:2])
         if same and all((f"{name}.{key}" in at) == (getattr(weight, key) is not None) for key in KEYS[2:]):
             wanted = {f"{name}.{key}": getattr(weight, key).dtype for key in KEYS if getattr(weight, key) is not None}
-            if all(at[part].dtype is wanted[part] for part in list(wanted)[:2]):
+            if all(at[part].dtype is wanted[part] for part in wanted):
                 return
             if all(_holds(at[part], dtype) for part, dtype in wanted.items()):
                 for part, dtype in wanted.items():
@@ -125,9 +125,14 @@ def _weight(
 
 
 def _holds(s: Snapshot, dtype: dtypes.DType) -> bool:
-    """Whether a tensor of a file is one of `dtype`, or float32 with numbers of `dtype`, as in formats without it."""
-    wider = s.dtype is dtypes.float32 and dtype.is_float and dtype.bits < 32
-    return s.dtype is dtype or (wider and _are_numbers_of(s.tensor(), dtype))
+    """Whether a tensor of a file is one of `dtype`, or holds only numbers of it, as in formats without it."""
+    if s.dtype is dtype:
+        return True
+    if dtype is dtypes.uint8 and s.dtype is dtypes.float32:  # zero points
+        return not bool(((s.tensor() < 0.0) | (s.tensor() > 255.0)).any()) and _are_numbers_of(s.tensor(), dtype)
+    if s.dtype is dtypes.uint8 and dtype is dtypes.float32:
+        return s.name.rpartition(".")[2] == "zero_point"
+    return s.dtype.is_float and dtype.is_float and _are_numbers_of(s.tensor().astype(dtypes.float32), dtype)
 
 
 def _are_numbers_of(x: Tensor, dtype: dtypes.DType) -> bool:
@@ -181,7 +186,7 @@ def _unpacked(name: str, shape: tuple[int, ...], axis: int, at: At) -> Snapshot:
     def make(backend: Backend) -> Tensor:
         scales = scale_of(scale.tensor(backend), None if whole_scale is None else whole_scale.tensor(backend))
         scales = spread(scales, blocks, rows, channels)
-        zeros = None if zero is None else zero.tensor(backend)
+        zeros = None if zero is None else zero.tensor(backend).astype(dtypes.float32)
         if floats:
             real = real_of(values.tensor(backend), scales, count)
         elif table is not None:

@@ -244,6 +244,89 @@ def test_rows_of_a_dequantized_constant_are_a_layer(case: Any, tmp_path: Path) -
     same(of_layer(nodes, held, x, 3, 25 if bits == 2 else 21), x, bits, "Embedding", tmp_path)
 
 
+OPERATORS = [(kind, level, zero, bias, what) for kind in ("INT8", "UINT8") for level in ("tensor", "channel")
+             for zero in (False, True) for bias in (False, True)
+             for what in ("Conv1", "Conv2", "Conv3", "MatMul", "Gemm", "Gemm turned")
+             if not (what == "MatMul" and (bias or level == "channel"))
+             and not (what[:4] == "Gemm" and level == "tensor")  # onnxruntime refuses it
+             and (not zero or kind == "UINT8")]  # fmt: skip
+
+
+def operator(case: Any, signed: bool) -> Any:
+    """A model of one operator on integers, signed or not, and an array for it."""
+    kind, level, zero, bias, what = case
+    given = "INT8" if signed else "UINT8"
+    axes = int(what[-1]) if what[:4] == "Conv" else 0
+    shape, weight = ((2, 4, *[6, 5, 4][:axes]), (6, 2, *[3] * axes)) if axes else ((3, 10), (10, 6))
+    if what == "Gemm turned":
+        weight = weight[::-1]
+    n = None if level == "tensor" else 6
+    weights = narrow("layer.weight_quantized", RNG.integers(*span(kind), weight), TensorProto.DataType.Value(kind))
+    s, *z = grid(kind, n, zero)
+    z = z or [narrow("z", np.zeros([] if n is None else [n], np.int64), TensorProto.DataType.Value(kind))]
+    point = TensorProto.DataType.Value(given)
+    held = [weights, s, *z, array("xs", np.float32(0.02)), array("ys", np.float32(0.7)),
+            narrow("xz", np.asarray(3), point), narrow("yz", np.asarray(-5 if signed else 120), point)]  # fmt: skip
+    inputs = ["x", "xs", "xz", "layer.weight_quantized", "s", "z"]
+    results, more, domain = ["ys", "yz"], {}, ""
+    sums = ["b"] if bias else []
+    if bias:
+        held.append(array("b", RNG.integers(-9000, 9000, 6, np.int32)))
+    if axes:
+        more, names = {"pads": [1] * 2 * axes, "group": 2}, [*inputs, *results, *sums]
+    elif what == "MatMul":
+        names = [*inputs, *results]
+    else:
+        domain, names, more = "com.microsoft", [*inputs, *(sums or [""]), *results], {"transB": int("turned" in what)}
+    kind_of = "Conv" if axes else what.partition(" ")[0]
+    node = helper.make_node("QGemm" if domain else "QLinear" + kind_of, names, ["y"], domain=domain, **more)
+    x = RNG.integers(*span(given), shape).astype(np.int8 if signed else np.uint8)
+    info = helper.make_tensor_value_info
+    graph = helper.make_graph(
+        [node], "g", [info("x", point, ["n", *shape[1:]])], [info("y", point, [None] * len(shape))], held
+    )
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
+    return helper.make_model(graph, opset_imports=opsets, ir_version=8), x
+
+
+@every("case", OPERATORS)
+def test_an_operator_on_integers_is_a_layer_that_multiplies_integers(case: Any, tmp_path: Path) -> None:
+    """The results are onnxruntime's, but for ties, and the same on every backend."""
+    for signed in (False, True):
+        if signed and case[0] == "UINT8":  # onnxruntime has none
+            continue
+        made, x = operator(case, signed)
+        path = tmp_path / "m.onnx"
+        onnx.save(made, path)
+        options = onnxruntime.SessionOptions()
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+        (want,) = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"]).run(None, {"x": x})
+        codegen.generate(path, tmp_path, name="m", force=True)
+        text = "".join((tmp_path / "m.py").read_text("utf-8").split())
+        assert "self.layer=nn.Quantized" in text and "input=(0.02,3)" in text
+        weight = store.open(tmp_path / "m.bpk")["layer.weight.values"]
+        assert weight.dtype.name == "uint8" and weight.size == np.prod(made_shape(made))
+        loaded = codegen.load(path, "numpy")
+        first = np.asarray(loaded(emberlet.asarray(x, backend="numpy")))
+        assert first.dtype == want.dtype
+        assert np.abs(first.astype(int) - want).max() <= 1 and (first != want).mean() < 0.05
+        for run, backend in ((loaded.compile(backend="numpy"), "numpy"), (loaded.fork("python"), "python")):
+            np.testing.assert_array_equal(np.asarray(run(emberlet.asarray(x, backend=backend))), first)
+        again = codegen.load(path, "numpy")  # its own weights, from a burnpack, and as floats of the same model
+        record = {name: p.val() for name, p in loaded.named_params()}
+        again.load_record(record)
+        np.testing.assert_array_equal(np.asarray(again(emberlet.asarray(x, backend="numpy"))), first)
+
+
+def test_sums_that_floats_do_not_hold_stay_an_operator(tmp_path: Path) -> None:
+    made, _ = operator(("INT8", "channel", False, True, "Conv2"), False)
+    bias = next(t for t in made.graph.initializer if t.name == "b")
+    bias.CopyFrom(array("b", np.array([1 << 22, 0, 0, 0, 0, 0], np.int32)))
+    onnx.save(made, tmp_path / "m.onnx")
+    codegen.generate(tmp_path / "m.onnx", tmp_path, name="m")
+    assert "qlinear_conv" in (tmp_path / "m.py").read_text("utf-8")
+
+
 @pytest.mark.parametrize("axis", [0, 1])
 def test_scales_along_the_rows_and_computed_ones_stay_operators(axis: int, tmp_path: Path) -> None:
     made = dequantized("INT8", "tensor", False, "MatMul")

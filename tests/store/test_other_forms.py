@@ -178,3 +178,58 @@ def test_what_does_not_fit_is_refused_and_nothing_changes(tmp_path: Path) -> Non
     with pytest.raises(LoadError, match=r"packed weights \(6, 3, 5\)"):
         made().load_from(tmp_path / "bad.npz", partial=True)
     assert np.array_equal(array(small.inner.weight.values), before)
+
+
+@pytest.mark.parametrize("theirs", ["float32", "float16", "bfloat16"])
+@pytest.mark.parametrize("own", ["float32", "float16", "bfloat16", "float8_e8m0fnu"])
+def test_records_with_scales_of_another_dtype_lose_no_more_than_the_scheme(own: str, theirs: str) -> None:
+    """Scales that the module's dtype holds stay as they are, with their integers; others are chosen anew."""
+
+    def made(scale: str) -> Any:
+        net = emberlet.Module()
+        net.fc = nn.Linear(64, 6)
+        net.quantize_weights(4, "affine", 16, scale_dtype=scale)
+        return net
+
+    given, net, anew = made(theirs), made(own), made(own)
+    weight = np.asarray(given.fc.weight.val())
+    anew.fc.weight.set(given.fc.weight.val())
+    net.load_record(given.to_record())
+    assert net.fc.weight.scale.dtype.name == own
+    scale = given.fc.weight.scale.val().astype("float32")
+    held = bool((scale.astype(own).astype("float32") == scale).all())
+    wanted = weight if held else np.asarray(anew.fc.weight.val())
+    np.testing.assert_array_equal(np.asarray(net.fc.weight.val()), wanted)
+    if held:
+        np.testing.assert_array_equal(np.asarray(net.fc.weight.values.val()), np.asarray(given.fc.weight.values.val()))
+
+
+@pytest.mark.parametrize("bits", [8, 4])
+@pytest.mark.parametrize("kind", ["Lstm", "Gru", "Rnn", "BiLstm", "MultiHeadAttention"])
+def test_recurrent_and_attention_layers_have_packed_weights(kind: str, bits: int) -> None:
+    """They compute with the weights that are stored, and join them once."""
+    net = emberlet.Module()
+    attends = kind == "MultiHeadAttention"
+    net.layer = nn.MultiHeadAttention(16, 2) if attends else getattr(nn, kind)(16, 8)
+    x = emberlet.asarray(np.random.default_rng(1).normal(size=(2, 5, 16)).astype(np.float32))
+    for param in net.params():
+        param.val()  # a lazy one of the copy would have a value of its own
+    floats = net.clone()
+    names = net.quantize_weights(bits)
+    dense = [n for n, p in floats.named_params() if n.endswith("weight")]
+    assert sorted(n + ".weight" for n in names) == sorted(dense)
+    layers = dict(zip(dense, [p for n, p in floats.named_params() if n in dense], strict=True))
+    for name, param in layers.items():
+        held: Any = net
+        for part in name.split("."):
+            held = getattr(held, part)
+        param.set(held.val())
+
+    def run(module: Any) -> Any:
+        return np.asarray(module.layer(x, x, x).context if attends else module.layer(x)[0])
+
+    np.testing.assert_allclose(run(net), run(floats), rtol=1e-5, atol=1e-5)
+    if not attends:
+        joined = net.layer._packed
+        run(net)
+        assert net.layer._packed is joined
