@@ -38,19 +38,10 @@ class AdamConfig(OptimizerConfig):
         return _step(self, state, value, decayed(gradient, value, self.weight_decay), lr)
 
 
-class AdamWConfig(OptimizerConfig):
+class AdamWConfig(AdamConfig):
     """Adam with the decay applied to the weights, not the gradients. PyTorch's epsilon is 1e-8, its decay 1e-2."""
 
-    FIELDS = ("beta_1", "beta_2", "epsilon", "weight_decay", "grad_clipping")
-    NESTED = {"grad_clipping": GradientClippingConfig}
-
-    beta_1: float = 0.9
-    beta_2: float = 0.999
-    epsilon: float = 1e-5
     weight_decay: float = 1e-4
-    grad_clipping: GradientClippingConfig | None = None
-
-    start = _start
 
     def update(self, state, value, gradient, lr):
         """See `Optimizer`."""

@@ -9,7 +9,9 @@ from pathlib import Path
 from emberlet.codegen.ir.argument import Argument
 from emberlet.codegen.ir.graph import Model
 from emberlet.codegen.ir.problem import MALFORMED, explained
+from emberlet.codegen.passes import run_passes
 from emberlet.codegen.reader import read_model
+from emberlet.codegen.records import replace
 from emberlet.errors import ModelError
 from emberlet.host.listing import listed
 
@@ -22,6 +24,8 @@ from .importer.ranks import ranks_alone
 from .importer.shapes import sized
 from .importer.state import Importer
 from .importer.translation import translate
+
+FORMULAS = ("activations", "norms", "dead")  # the compiler's passes that make one layer of several operators
 
 
 def read_graph(
@@ -43,6 +47,7 @@ def read_graph(
             return read_tflite(source, name or "model")
         return read_tflite(Path(source).read_bytes(), name or Path(source).stem, Path(source).name)
     model = read_model(source, name)
+    model = replace(model, graph=run_passes(model.graph, FORMULAS)[0])
     return graph_of(model, name or (Path(source).stem if not isinstance(source, bytes) else "model"), sizes, states)
 
 

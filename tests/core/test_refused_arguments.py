@@ -367,7 +367,7 @@ unpack_bits(Z(3, dtype="int8"), 4) -> DType: bits 2, 4 or 8
 vecdot(Z(2, 3), Z(2, 3), axis=1) -> Shape: a negative axis
 vecdot(Z(2, 3), Z(2, 4)) -> Shape: differ along axis
 Z(2, 3)[0, 0, 0] -> Indexing: too many indices
-Z(2, 3)[..., ...] -> Indexing: only once
+Z(2, 3)[..., ...] -> Indexing: ...
 Z(2, 3)[::0] -> Indexing: must not be 0
 Z(2, 3)["a"] -> Indexing: cannot index
 Z(2, 3)[Z(2)] -> Indexing: integer or bool

@@ -52,9 +52,9 @@ def test_a_limit_itself_is_allowed(limit: str, exact: int, said: str) -> None:
 
 def test_a_header_ends_within_the_file() -> None:
     text = json.dumps({"a": ENTRY}).encode()
-    with pytest.raises(FormatError, match=f"w is truncated: its header ends at byte {9 + len(text)}, the file at"):
+    with pytest.raises(FormatError, match=rf"^w\b.*header.*\b{9 + len(text)}\b"):
         read(made({"a": ENTRY}, length=len(text) + 1))
-    with pytest.raises(FormatError, match=r"its tensors end at byte \d+, the file at"):
+    with pytest.raises(FormatError, match=r"^w\b.*tensors"):
         read(made({"a": ENTRY}, bytes(3)))
 
 

@@ -66,7 +66,7 @@ def test_an_operation_without_a_kernel_names_itself_and_the_guides_decomposition
             lambda x=x: compile(lambda y: F.sum(y) + x.backend.alternate(x), x, backend=x.backend)(x),
             lambda x=wide: x.backend.alternate(x),
         ):
-            with pytest.raises(UnsupportedError, match="operation alternate has no kernel"):
+            with pytest.raises(UnsupportedError, match="alternate"):
                 call()
     exec(textwrap.dedent(re.findall(r"### On WebAssembly.*?```python\n(.*?)```", guide, re.DOTALL)[0]), found)
     monkeypatch.setattr(WasmBackend, "alternate", found["alternate"], raising=False)

@@ -217,7 +217,7 @@ class Emitter:
                 found = self.variables["reduced"][1]
             for a in value.args:
                 found = max(found, self._binding(a))
-            for index in _indices(value):
+            for index in indices_of(value):
                 found = max(found, self._binding_index(index))
             self._levels[value.id] = found
         return found
@@ -239,7 +239,7 @@ class Emitter:
             found = value.op == "load"
             for a in value.args:
                 found = found or self.loads(a)
-            for index in _indices(value):
+            for index in indices_of(value):
                 for _, atom in index.terms:
                     found = found or self._atom_loads(atom)
             self._loads[value.id] = found
@@ -275,7 +275,7 @@ class Emitter:
                 found = known[2] and name == self.lane
             for a in value.args:
                 found = found or self.depends(a, name)
-            for index in _indices(value):
+            for index in indices_of(value):
                 found = found or self.index_depends(index, name)
             self._depends[key] = found
         return found
@@ -737,7 +737,8 @@ class Emitter:
         self._levels = {}
 
 
-def _indices(value):
+def indices_of(value):
+    """The indices that a Value reads or compares."""
     if value.op == "load":
         return (value.attr[1],)
     if value.op == "index":

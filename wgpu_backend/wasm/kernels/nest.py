@@ -15,7 +15,7 @@ from ...lower.reductions import identity, specification
 from ...run import storage
 from ..assembler import Function, TooManyLocals, bits, i32, op
 from . import operations, split
-from .emitter import Emitter, extract, splat
+from .emitter import Emitter, extract, indices_of, splat
 
 BLOCK = 1024  # terms of a long float32 sum per accumulator, before it is added to the total
 FOLDS = {"sum": "add", "prod": "mul", "max": "max", "min": "min", "any": "logical_or", "all": "logical_and"}
@@ -70,19 +70,9 @@ def cuts_of(values, indices, prefix):
     for index in indices:
         look(index)
     for value in values:
-        for index in _all_indices(value):
+        for index in indices_of(value):
             look(index)
     return found
-
-
-def _all_indices(value):
-    if value.op == "load":
-        return (value.attr[1],)
-    if value.op == "index":
-        return (value.attr,)
-    if value.op == "guard":
-        return [index for index, _ in value.attr]
-    return (value.attr[0],) if value.op == "choose" else ()
 
 
 def begin(name, slots, lanes=4):
@@ -236,7 +226,7 @@ def contiguity(emitter, values, lane):
         seen[value.id] = True
         for a in value.args:
             walk(a)
-        for index in _all_indices(value):
+        for index in indices_of(value):
             for _, atom in index.terms:
                 if atom.kind != "digit":
                     walk(atom.payload)
