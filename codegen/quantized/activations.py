@@ -14,7 +14,7 @@ import numpy as np
 from emberlet.errors import UnsupportedError
 from emberlet.host.quantization.calibration import Range, grid_of
 
-from .graph_names import drop_unused, keep_only, names_read, readers
+from .graph_names import Unused, drop_unused, keep_only, names_read, readers
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto
@@ -87,6 +87,7 @@ def _fold_batch_norms(graph: GraphProto, helper: Any) -> None:
     uses, outputs = readers(graph), {o.name for o in graph.output}
     by_output = {o: n for n in graph.node for o in n.output}
     wanted = [True] * len(graph.node)
+    unused = Unused(graph)
     for i, node in enumerate(graph.node):
         before = by_output.get(node.input[0]) if node.op_type == "BatchNormalization" else None
         if (
@@ -104,7 +105,7 @@ def _fold_batch_norms(graph: GraphProto, helper: Any) -> None:
         constants[before.input[1]].CopyFrom(
             helper.from_array(_narrow(weight * factor.reshape(-1, *[1] * (weight.ndim - 1))), before.input[1])
         )
-        name = before.input[1] + ".bias"
+        name = unused.stem(before.input[1], ".bias") + ".bias"
         graph.initializer.append(helper.from_array(_narrow((bias - mean) * factor + shift), name))
         del before.input[2:]
         before.input.append(name)
@@ -243,7 +244,8 @@ def quantized(
     wanted = {name for _, reads, writes in chosen for name in (*reads, writes) if name in grids}
     constants = {t.name: t for t in graph.initializer}
     outputs = {o.name for o in graph.output}
-    given = {name: _pair(graph, name, *grids[name], name in outputs) for name in sorted(wanted)}
+    unused = Unused(graph)
+    given = {name: _pair(graph, unused, name, *grids[name], name in outputs) for name in sorted(wanted)}
     made = {o: node for node in graph.node for o in node.output}
     uses = readers(graph)
     done: dict[tuple[str, int], str] = {}
@@ -256,7 +258,7 @@ def quantized(
                 if not given[name].own:
                     node.input[i] = given[name].result
         if weight is not None:
-            _rounded(graph, node, weight, constants, grids.get(reads[0]), done if weights else None, uses)
+            _rounded(graph, unused, node, weight, constants, grids.get(reads[0]), done if weights else None, uses)
     given = {name: pair for name, pair in given.items() if name in read}
     for name, pair in given.items():
         if pair.own:  # the producer writes under another name, and the model's output keeps its own
@@ -288,12 +290,14 @@ class _Grid:
         self.source, self.result, self.own, self.nodes = source, result, own, nodes
 
 
-def _pair(graph: GraphProto, name: str, scale: float, zero: int, output: bool) -> _Grid:
+def _pair(graph: GraphProto, unused: Unused, name: str, scale: float, zero: int, output: bool) -> _Grid:
     from onnx import helper, numpy_helper
 
+    activation = name
+    name = unused.stem(name, "_scale", "_zero_point", "_quantized", "_float" if output else "_dequantized")
     graph.initializer.append(numpy_helper.from_array(np.array(scale, np.float32), name + "_scale"))
     graph.initializer.append(numpy_helper.from_array(np.array(zero, np.uint8), name + "_zero_point"))
-    source, result = (name + "_float", name) if output else (name, name + "_dequantized")
+    source, result = (name + "_float", activation) if output else (activation, name + "_dequantized")
     parts, small = [name + "_scale", name + "_zero_point"], name + "_quantized"
     nodes = [
         helper.make_node("QuantizeLinear", [source, *parts], [small], name + "_QuantizeLinear"),
@@ -312,8 +316,9 @@ def _grids(graph: GraphProto, ranges: Mapping[str, Range]) -> dict[str, tuple[fl
 
 
 def _rounded(
-    graph: GraphProto, node: NodeProto, weight: tuple[str, list[int]], constants: Mapping[str, Any],
-    grid: tuple[float, int] | None, done: dict[tuple[str, int], str] | None, uses: Mapping[str, list[NodeProto]],
+    graph: GraphProto, unused: Unused, node: NodeProto, weight: tuple[str, list[int]],
+    constants: Mapping[str, Any], grid: tuple[float, int] | None, done: dict[tuple[str, int], str] | None,
+    uses: Mapping[str, list[NodeProto]],
 ) -> None:  # fmt: skip
     """Replace a product's weight, unless `done` is None, and its bias by integers that are dequantized; without `done`
     the bias by floats on the same grid."""
@@ -336,7 +341,7 @@ def _rounded(
             shape = [-1 if i == own else 1 for i in range(w.ndim)]
             levels = np.clip(np.rint(w / scale.astype(np.float64).reshape(shape)), -127, 127).astype(np.int8)
             again = any(held == name for held, _ in done)  # along another axis
-            done[key] = _constant(graph, f"{name}_{own}" if again else name, levels, scale, own)
+            done[key] = _constant(graph, unused, f"{name}_{own}" if again else name, levels, scale, own)
         reader = node if node.input[1] == name else next(n for n in graph.node if node.input[1] in n.output)
         reader.input[:] = [done[key] if n == name else n for n in reader.input]
     factor = next((a.f for a in node.attribute if a.name in ("alpha", "beta")), 1.0)
@@ -350,15 +355,16 @@ def _rounded(
         return
     if done is not None:
         held = f"{bias}_of_{node.output[0]}"  # of one node, because its scale is its input's, too
-        node.input[2] = _constant(graph, held, steps.astype(np.int32), both, 0)
+        node.input[2] = _constant(graph, unused, held, steps.astype(np.int32), both, 0)
     elif len(uses[bias]) == 1:
         constants[bias].CopyFrom(numpy_helper.from_array(steps.astype(np.float32) * both, bias))
 
 
-def _constant(graph: GraphProto, name: str, levels: Any, scale: Any, axis: int) -> str:
+def _constant(graph: GraphProto, unused: Unused, name: str, levels: Any, scale: Any, axis: int) -> str:
     """Store integers and their scales, and the node that dequantizes them; returns the name of its result."""
     from onnx import helper, numpy_helper
 
+    name = unused.stem(name, "_quantized", "_scale", "_zero_point", "_dequantized")
     parts = [name + "_quantized", name + "_scale", name + "_zero_point"]
     for part, value in zip(parts, (levels, scale, np.zeros(scale.shape, levels.dtype)), strict=True):
         graph.initializer.append(numpy_helper.from_array(value, part))

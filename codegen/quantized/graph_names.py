@@ -29,6 +29,20 @@ def names_in(graph: GraphProto) -> Iterator[str]:
             yield from names_in(inner)
 
 
+class Unused:
+    """Makes names that the graph does not use yet."""
+
+    def __init__(self, graph: GraphProto) -> None:
+        self._taken = set(names_in(graph))
+
+    def stem(self, name: str, *endings: str) -> str:
+        """The name, with underscores where it and one of these endings are a name already."""
+        while any(name + ending in self._taken for ending in endings):
+            name += "_"
+        self._taken.update(name + ending for ending in endings)
+        return name
+
+
 def names_read(nodes: Iterable[NodeProto]) -> Iterator[str]:
     """The names that nodes read, those in the branches and bodies within them, too."""
     for node in nodes:

@@ -90,6 +90,32 @@ def test_a_transposed_weight_and_an_added_bias_belong_to_the_product() -> None:
     assert np.array_equal(np.asarray(made(x)), outputs(small, {"x": x})["y"])
 
 
+@pytest.mark.parametrize("weights", [True, False])
+def test_weights_and_biases_of_several_products_serve_all_under_names_that_are_free(weights: bool) -> None:
+    text = """net (float[4, 8] x) => (float[4, 8] y, float[4, 8] z)
+    <float[8] b = {1, 2, 3, -4, 5, -6, 0.7, 8}, float[1] a_scale = {0.5}>
+    { a = Mul(x, a_scale)
+      c = MatMul(a, w)
+      d = Add(c, b)
+      e = Gemm<transB = 1>(d, w, b)
+      y = MatMul(e, w_0)
+      t = Transpose<perm = [1, 0]>(w)
+      z = Gemm<transB = 1>(e, t, b) }"""
+    model = parse(text)
+    draw = np.random.default_rng(6)
+    for name in ("w", "w_0"):
+        array = draw.normal(size=(8, 8)).astype(np.float32)
+        model.graph.initializer.append(onnx.numpy_helper.from_array(array, name))
+    given = {"x": draw.normal(size=(4, 8)).astype(np.float32)}
+    model = activations.prepared(model)
+    small = activations.quantized(model, ranges(model, given), weights=weights)
+    names = [t.name for t in small.graph.initializer]
+    assert len(names) == len(set(names))
+    wanted, found = outputs(model, given), outputs(small, given)
+    for name in ("y", "z"):
+        close(wanted[name], found[name], 0.05)
+
+
 def test_a_batch_norm_is_folded_into_its_convolution() -> None:
     text = """net (float[1, 1, 5, 5] x) => (float[1, 2, 3, 3] y)
     <float[2] g = {2, 0.5}, float[2] b = {1, -1}, float[2] m = {0.1, 0.2}, float[2] v = {1, 4}>
