@@ -64,6 +64,10 @@ def open(
         raise FormatError(f"{where}: unknown format {kind!r}; known are {', '.join(FORMATS)}")
     reader = importlib.import_module(f"{__package__}.formats.{FORMATS[kind]}")
     store: Store = reader.read(data, where, path=path, limits=limits or Limits(), key=key, blocks=blocks)
+    if any(".quant_state." in name for name in store):
+        from .formats.bitsandbytes import joined
+
+        store = joined(store)
     if kind in ("burnpack", "pytorch", "gguf"):  # whose tensors may lie anywhere
         check_sharing(where, store.nbytes, len(data))
     return store
