@@ -122,6 +122,25 @@ def test_depthwise_convolutions_of_many_channels_with_a_border_equal_float64(
             close(one, np.asarray(right), kernel[0] * kernel[1])
 
 
+@pytest.mark.parametrize("case", DEPTHWISE)
+def test_depthwise_convolutions_of_integers_with_a_border_are_exact(
+    backend: NativeBackend, case: tuple[Any, ...]
+) -> None:
+    picture, kernel, padding, stride, dilation = case
+    channels = picture[1]
+    numbers = np.random.default_rng(channels)
+    x = numbers.integers(0, 256, picture, dtype=np.int32)
+    w = numbers.integers(-127, 128, (channels, 1, *kernel), dtype=np.int32)
+
+    def network(x: Any, w: Any, convolve: Any) -> Any:
+        return convolve(F.where(x > 200, x - 9, x - 3), w, None, stride, padding, dilation, channels)
+
+    wide = [emberlet.asarray(v.astype(np.float64), backend="numpy") for v in (x, w)]
+    want = np.asarray(network(*wide, F.conv))
+    found = network(*[emberlet.asarray(v, backend=backend) for v in (x, w)], backend.conv_8bit)
+    np.testing.assert_array_equal(np.asarray(found).astype(np.float64), want)
+
+
 @pytest.mark.parametrize("axis", [0, 1])
 @pytest.mark.parametrize("length", [3, 16, 33, 197, 2051])
 def test_softmax_and_sums_equal_float64(backend: NativeBackend, length: int, axis: int) -> None:

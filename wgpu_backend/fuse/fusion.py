@@ -134,7 +134,7 @@ class Fusion:
                 state.kind == "inline"
                 and node.op in _REREADS
                 and self._members_cost(state) > self._again(node, s)
-                and not self._pads(node, s, state)
+                and not self._pads(node, s)
             ):
                 state = self._store(s)
             elif node.op in ("kernel", "packed"):  # whose inputs must be buffers
@@ -144,11 +144,9 @@ class Fusion:
             leaves = joined(*[self.states[id(s)].leaves for s in node.srcs])
         return self._end(node, State("open" if node.op in _OPENING else "stored", leaves, {}, node, ()))
 
-    def _pads(self, node, source, state):
-        """Whether the kernel of a convolution adds the border of its stored picture itself."""
-        if self.takes_pad is None or node.op != "conv" or source is not node.srcs[0] or len(state.members) != 1:
-            return False
-        return source.op == "pad" and self.takes_pad(node)
+    def _pads(self, node, source):
+        """Whether the kernel of a convolution adds the border of its picture itself, and computes that once."""
+        return self.takes_pad is not None and node.op == "conv" and source is node.srcs[0] and self.takes_pad(node)
 
     def _again(self, node, source):
         """The highest cost at which `source` is computed inside the kernel of `node` anew at every read."""

@@ -2,8 +2,8 @@
 
 Each vector of the image is loaded once for all rows of the tile that use it. Borders are stored with the image
 (prepare.py), so no tap needs an edge test. Where many channels are shared by threads, and vectors are longer than four,
-each thread copies a channel into a border of zeros instead, which stays in its cache. Integers of at most 16 bits lie
-in words of 32, whose lower halves i32x4.dot_i16x8_s multiplies with a tap; the upper halves meet zeros.
+each thread computes a channel inside a border of zeros instead, which stays in its cache. Integers of at most 16 bits
+lie in words of 32, whose lower halves i32x4.dot_i16x8_s multiplies with a tap; the upper halves meet zeros.
 """
 
 from emberlet.sizes.size import is_open
@@ -26,7 +26,8 @@ def takes_pad(node):
     """Whether a "conv" node's kernel adds the border of its padded picture itself."""
     x, weight = node.srcs
     stride, padding, _, groups = node.arg
-    if x.op != "pad" or node.dtype.kind != "float" or storage.word(x.dtype) != "f32" or len(stride) != 2:
+    floats = node.dtype.kind == "float" and storage.word(x.dtype) == "f32"
+    if x.op != "pad" or not (floats or _is_integers(node)) or len(stride) != 2:
         return False
     if [d for d in node.shape + x.shape + weight.shape if is_open(d)] or [p for p in padding if p != (0, 0)]:
         return False
@@ -45,13 +46,17 @@ def takes_pad(node):
     )
 
 
+def _is_integers(node):
+    """Whether a convolution sums products of int16 in int32."""
+    return node.dtype.name == "int32" and node.srcs[0].dtype.name == node.srcs[1].dtype.name == "int16"
+
+
 def depthwise(item, stored, name, options):
     """The Kernel of a "conv" item with one input and output channel per group, or None if it does not qualify."""
     node = item.anchor
     weight = node.srcs[1]
     stride, padding, _, groups = node.arg
-    integers = node.dtype.name == "int32" and node.srcs[0].dtype.name == weight.dtype.name == "int16"
-    if (node.dtype.kind != "float" and not integers) or len(stride) not in (1, 2):
+    if (node.dtype.kind != "float" and not _is_integers(node)) or len(stride) not in (1, 2):
         return None
     if [d for d in node.shape[1:] + weight.shape if is_open(d)]:
         return None
@@ -84,26 +89,28 @@ class _Depthwise:
         for i in range(len(stride)):
             w = window(places[i], taps[i], stride[i], (0, 0), dilation[i])
             at.append(w.bounded(0, x.shape[2 + i] - 1))
-        self.image = low.value(x, at)
         self.filter = low.value(weight, [grid[1], ix.ZERO] + taps)
         self.plane = None  # the lengths of a channel with its border, if the kernel copies it
-        if x.op == "pad" and takes_pad(node):
+        if id(x) not in stored and takes_pad(node):
             self.plane = (x.shape[2], x.shape[3])
             self.inside = x.srcs[0].shape[2:]
             self.begin = (x.arg[0][2][0], x.arg[0][3][0])
             self.by = (stride, dilation)
             pixel = [ix.counter("y", self.inside[0]), ix.counter("x", self.inside[1])]
             self.image = low.value(x.srcs[0], list(grid) + pixel)
+        else:
+            self.image = low.value(x, at)
         self.word = "f32" if node.dtype.kind == "float" else "i32"
         value = low.build.make("variable", self.word, (), "sum")
         self.result, self.store = low.place(list(grid) + places, low.round(value, node.dtype))
 
     def serves(self):
         """Whether image and filter are read from memory at linear positions."""
-        if self.image.op != "load" or self.filter.op != "load":
+        if self.filter.op != "load" or (self.image.op != "load" and not self.plane):
             return False
         types = self.low.slots.types
-        if self.word == "i32" and [1 for v in (self.image, self.filter) if types[v.attr[0]] != "i32"]:
+        read = [self.filter] if self.plane else [self.image, self.filter]
+        if self.word == "i32" and [1 for v in read if types[v.attr[0]] != "i32"]:
             return False
         e = begin("", self.low.slots)
         if self.plane:
@@ -116,13 +123,12 @@ class _Depthwise:
         return self.steps[1] in (1, 2)
 
     def _serves_plane(self, e):
-        """`serves` where the kernel copies the image."""
+        """`serves` where the kernel computes the image in a plane."""
         self.taps = [e.coefficient(self.filter.attr[1], n) for n in ("k0", "k1")]
         (down, right), (below, beside) = self.by
         line = self.plane[1]
         self.steps = [down * line, right, below * line, beside]
-        neighbors = e.coefficient(self.image.attr[1], "x") == 1 and self.low.slots.types[self.image.attr[0]] == "f32"
-        return neighbors and None not in self.taps and min(self.taps) >= 0 and self.inside[1] >= self.options.lanes
+        return None not in self.taps and min(self.taps) >= 0 and self.inside[1] >= self.options.lanes
 
     def kernel(self, name):
         slots = self.low.slots
@@ -157,19 +163,18 @@ class _Depthwise:
         e.close()
 
     def _copy(self):
-        """Copy a channel into the plane."""
+        """Compute a channel in the plane."""
         e, f = self.e, self.e.f
-        slot, index = self.image.attr
         height, width = self.inside
         e.loop("y", height)
-        e.bind("x", i32(0))
-        source = f.let(e.index(index, 4, e.addresses[slot]))
         line = op("i32.mul", e.counters["y"][0], i32(4 * self.plane[1]))
         first = 4 * (self.begin[0] * self.plane[1] + self.begin[1])
         to = f.let(op("i32.add", op("i32.add", e.addresses["scratch"], line), i32(first)))
-        e.loop("copied", width, e.lanes, clamp=width - e.lanes if width % e.lanes else None)
-        at = f.let(op("i32.shl", e.counters["copied"][0], i32(2)))
-        f.do(memory("v128.store", op("i32.add", to, at), memory("v128.load", op("i32.add", source, at))))
+        e.loop("x", width, e.lanes, clamp=width - e.lanes if width % e.lanes else None)
+        e.lane = "x"
+        pixels = f.let(e.vector(self.image))
+        e.lane = None
+        f.do(memory("v128.store", op("i32.add", to, op("i32.shl", e.counters["x"][0], i32(2))), pixels))
         e.close()
         e.close()
 
