@@ -10,6 +10,7 @@ import pytest
 from emberlet import functional as F
 from emberlet import nn
 from emberlet.codegen import load
+from emberlet.wgpu_backend import plan_file
 from emberlet.wgpu_backend.compiled import Compiled
 from emberlet.wgpu_backend.llvm import set_processor
 from support.every_backend import NATIVE, WASM, WGPU
@@ -106,3 +107,14 @@ def test_decoding_equals_onnxruntime(backend: str) -> None:
     session, reference = load(model, backend).session(capacity=24), Reference(model, 1)
     for new in ([[3, 5, 7]], [[11]], [[2]], [[9, 4]], [[1]]):
         np.testing.assert_allclose(session.step(new), reference.step(new), rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["layer.wasm", pytest.param("layer.bpk", marks=WGPU.marks)])
+def test_saved_plans_have_packed_weights(tmp_path: Any, name: str) -> None:
+    layer = nn.QuantizedLinear(96, 208, bits=4, block_size=32, affine=True, backend="numpy")
+    layer.weight.fill(F.asarray(np.random.default_rng(4).standard_normal((96, 208)).astype(np.float32)))
+    x = F.asarray(np.random.default_rng(5).standard_normal((2, 96)).astype(np.float32))
+    plan_file.save(str(tmp_path / name), layer, x)
+    assert (tmp_path / name).stat().st_size < 96 * 208 * 4 // 2
+    (found,) = plan_file.load(str(tmp_path / name)).run(x)
+    np.testing.assert_allclose(found, layer(x), rtol=1e-4, atol=1e-4)
