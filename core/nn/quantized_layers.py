@@ -9,7 +9,6 @@ from .. import dtypes
 from ..functional.dense import linear
 from ..functional.indexing.picking import take
 from ..functional.movement.rearranging import reshape
-from ..functional.quantized.integer_products import qgemm, qlinear_conv
 from ..functional.quantized.packed_weights import dequantize_nbits, matmul_nbits
 from ..functional.quantized.weights import WeightScheme, real_of, scale_of
 from .conv import Conv
@@ -70,6 +69,8 @@ class QuantizedLinear(Linear):
         """x (…, d_input) -> (…, d_output). Raises ShapeError for another last axis."""
         w = self.weight
         if self.input is not None:
+            from ..functional.quantized.integer_products import qgemm
+
             given, weight, bias, result, dtype = _integers(self)
             return qgemm(x, *given, *weight, bias, *result, dtype=dtype)
         if w.scheme.value is not None or w.levels is not None:
@@ -109,6 +110,8 @@ class QuantizedConv(Conv):
         ShapeError if x does not fit."""
         if self.input is None:
             return Conv.forward(self, x)
+        from ..functional.quantized.integer_products import qlinear_conv
+
         given, weight, bias, result, dtype = _integers(self)
         return qlinear_conv(
             x, *given, *weight, *result, bias, self.stride, self.padding, self.dilation, self.groups, dtype=dtype
