@@ -2,10 +2,12 @@
 
 from emberlet import dtypes, shapes
 from emberlet.errors import BackendError, UnsupportedError
+from emberlet.sizes.questions import known_equal
 from emberlet.sizes.size import is_open
 
 from .plan.make import make_plan
 from .record.bounds import interval
+from .record.eight_bits import to_levels
 from .record.levels import levels
 from .record.node import numbers, refuse_values, signature
 from .record.primitives import Primitives
@@ -30,7 +32,7 @@ class ArenaBackend(Primitives):
     once, (what has `instance()`, the Layout, the bytes that its code takes).
     """
 
-    OVERRIDES: tuple[str, ...] = ("matmul_8bit", "conv_8bit", "matmul_nbits")
+    OVERRIDES: tuple[str, ...] = ("matmul_8bit", "conv_8bit", "matmul_nbits", "to_levels")
 
     def __init__(self, index, strict, planning):
         Primitives.__init__(self, index, strict, planning)
@@ -101,6 +103,10 @@ class ArenaBackend(Primitives):
         x, weight = self.cast(x, dtypes.int16), self.cast(weight, dtypes.int16)
         return self._conv(x, weight, stride, padding, dilation, groups, dtypes.int32)
 
+    def to_levels(self, x, zero, low, high, dtype):
+        """`functional.to_levels` (record/eight_bits.py)."""
+        return to_levels(x, zero, low, high, dtype)
+
     def matmul(self, a, b):
         """a @ b; of operands that were dequantized from 8 bits, by the exact sums of their integers."""
         if _fits(a.shape[-1]) and len(a.shape) > 1 and len(b.shape) > 1:
@@ -117,7 +123,7 @@ class ArenaBackend(Primitives):
             if left and right and left[1].size == 1:
                 scale = right[1]
                 if scale.size == 1 or scale.shape[0] == scale.size:
-                    total = self.conv_8bit(left[0], right[0], None, stride, padding, dilation, groups)
+                    total = self._conv_levels(left[0], right[0], stride, padding, dilation, groups)
                     if scale.size > 1:
                         scale = self.reshape(scale, (scale.size,) + (1,) * len(stride))
                     total = self._scaled(total, left[1], scale)
@@ -129,16 +135,28 @@ class ArenaBackend(Primitives):
 
     def matmul_nbits(self, x, weight, scales, zero_points=None, group_indices=None, bias=None, **sizes):
         """The composite of that name (functional/quantized/packed_weights.py), in a plan by a kernel that unpacks the
-        weights (record/packed_weights.py)."""
+        weights (record/packed_weights.py), unless x was dequantized, too: then by sums of integers, if it can."""
         from emberlet.functional.quantized.packed_weights import compose_matmul_nbits
 
         from .record.packed_weights import product
 
-        if group_indices is None:
+        integers = scales.size == sizes["columns"] and levels(x) is not None
+        if group_indices is None and not integers:
             found = product(self, self.options.lanes, x, weight, scales, zero_points, bias, **sizes)
             if found is not None:
                 return found
         return compose_matmul_nbits(x, weight, scales, zero_points, group_indices, bias, **sizes)
+
+    def _conv_levels(self, x, weight, stride, padding, dilation, groups):
+        """`conv_8bit`; of few pixels, channels are columns of a product, so that vectors are full."""
+        n, channels, pixels = weight.shape[0], x.shape[1], shapes.size(x.shape[2:])
+        one = known_equal(x.shape[0], 1) and groups == 1 and weight.shape[2:] == (1,) * len(stride) == tuple(stride)
+        padded = [p for p in padding if not known_equal(tuple(p), (0, 0))]
+        if not one or padded or is_open(pixels) or pixels >= min(2 * self.options.lanes, n):
+            return self.conv_8bit(x, weight, None, stride, padding, dilation, groups)
+        left, right = self.reshape(x, (channels, pixels)), self.reshape(weight, (n, channels))
+        total = self.matmul_8bit(self.permute(left, (1, 0)), self.permute(right, (1, 0)))
+        return self.reshape(self.permute(total, (1, 0)), (1, n) + tuple(x.shape[2:]))
 
     def _scaled(self, total, a_scale, b_scale):
         """int32 sums times the scales of their operands."""

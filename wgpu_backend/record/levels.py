@@ -1,6 +1,7 @@
 """Tensors that were dequantized from 8 bits, as `dequantize_linear` records them: (q - zero point) * scale."""
 
 from emberlet import dtypes
+from emberlet.shapes import size
 from emberlet.sizes.questions import known_equal
 from emberlet.sizes.size import is_open
 from emberlet.tensor import Tensor
@@ -106,8 +107,25 @@ def _moved(node, moves, x):
             if len(out.shape) != len(move.arg):
                 return None
             out = backend.permute(out, move.arg)
-        elif not known_equal(node.shape, source.shape):
-            return None  # a value for each slice along an axis, which may be another one now
-        else:
+        elif known_equal(out.shape, source.shape):
             out = getattr(backend, move.op)(out, move.shape)
+        else:
+            shape = _along(out.shape, source.shape, move)
+            if shape is None:
+                return None
+            out = backend.reshape(out, shape)
+        source = move
     return out
+
+
+def _along(shape, source, move):
+    """The shape of a value for each slice of `source` along one axis, after a reshape that keeps the axis; None if it
+    does not."""
+    long = [axis for axis in range(len(shape)) if not known_equal(shape[axis], 1)]
+    if move.op != "reshape" or len(long) != 1 or len(shape) != len(source):
+        return None
+    before = size(source[: long[0]])
+    for axis in range(len(move.shape)):
+        if known_equal(size(move.shape[:axis]), before) and known_equal(move.shape[axis], shape[long[0]]):
+            return tuple([n if i == axis else 1 for i, n in enumerate(move.shape)])
+    return None

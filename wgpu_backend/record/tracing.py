@@ -72,6 +72,7 @@ def constants(roots, launched=True):
             or any(depends[id(s)] for s in node.srcs)
         )
     out = []
+    filters = {id(n.srcs[1]): n for n in order if n.op == "conv" and n.arg[3] > 1}  # few, which kernels read in words
     seen = {}
     frontier = [r for r in roots if not depends[id(r)]]
     for node in order:
@@ -87,7 +88,7 @@ def constants(roots, launched=True):
         if node.op in ("reshape", "expand"):
             frontier.extend(node.srcs)
             continue
-        narrow = _of_8_bits(node)
+        narrow = None if id(node) in filters else _of_8_bits(node)
         if narrow is None or [s for s in narrow if s in roots]:  # results have a word for each element
             out.append(node)
             continue

@@ -86,6 +86,12 @@ def to_levels(x, zero, dtype):
     fast = operation(backend, "to_levels")
     if fast and dtype.bits <= 16:
         return fast(x, zero, low, high, dtype)
+    return rounded_levels(x, zero, low, high, dtype)
+
+
+def rounded_levels(x, zero, low, high, dtype):
+    """`to_levels` by definition. low, high: the dtype's range."""
+    backend = x.backend
     y = backend.unary("round", x)
     if zero is not None:
         y = backend.binary("add", y, zero)

@@ -62,7 +62,7 @@ def bounds(value, slots=None):
         least, most = [float(n) for n in (("0",) + value.attr[1:])[-2:]]
         return (int(found[1]), int(found[2])) if found and least <= found[1] <= found[2] <= most else None
     if value.op == "cast" and value.type in ("i32", "u32") and value.args[0].type in ("i32", "u32"):
-        found = bounds(value.args[0])
+        found = bounds(value.args[0], slots)
         return found if (found and found[0] >= 0) or value.type == value.args[0].type == "i32" else None
     if value.op == "sub" and value.type == "i32":
         a, b = [bounds(v, slots) for v in value.args]

@@ -1,0 +1,183 @@
+"""What was dequantized from 8 bits and is quantized again, in machine code and in WebAssembly, beside NumPy."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import emberlet
+import numpy as np
+import pytest
+from emberlet import functional as F
+from emberlet import nn
+from emberlet.wgpu_backend.compiled import compile as compiled
+from support.rows import every
+
+Array = np.ndarray[Any, Any]
+erf = np.vectorize(math.erf)
+
+
+@pytest.fixture(params=["native", "wasm"])
+def where(request: pytest.FixtureRequest) -> str:
+    if request.param == "wasm":
+        pytest.importorskip("wasmtime")
+    return str(request.param)
+
+
+def run(where: str, function: Callable[..., Any], *arrays: Array) -> Array:
+    """The function's results of a plan."""
+    tensors = [emberlet.asarray(a, backend=where) for a in arrays]
+    return np.asarray(compiled(function, *tensors, backend=where)(*tensors))
+
+
+def levels(real: Array, scale: float, zero: int, dtype: Any) -> tuple[Array, Array]:
+    """(the levels of float64 numbers, where these are so near to a tie that float32 may round them either way)."""
+    info = np.iinfo(dtype)
+    quotient = real / np.float64(np.float32(scale))
+    near = np.abs(quotient - np.floor(quotient) - 0.5) < 1e-3
+    return np.clip(np.rint(quotient) + zero, info.min, info.max).astype(dtype), near
+
+
+def same(found: Array, want: Array, near: Array) -> None:
+    assert found.dtype == want.dtype
+    np.testing.assert_array_equal(found[~near], want[~near])
+    assert (np.abs(found.astype(int) - want)[near] <= 1).all()
+
+
+FUNCTIONS: dict[str, tuple[Callable[[Any], Any], Callable[[Array], Array]]] = {
+    "exp": (lambda x: x.exp(), np.exp),
+    "sigmoid": (F.sigmoid, lambda x: 1 / (1 + np.exp(-x))),
+    "silu": (lambda x: x * F.sigmoid(x), lambda x: x / (1 + np.exp(-x))),
+    "gelu": (F.gelu, lambda x: x * (1 + erf(x * np.sqrt(0.5))) / 2),
+    "tanh of itself": (lambda x: F.tanh(F.tanh(x) + x), lambda x: np.tanh(np.tanh(x) + x)),
+    "sqrt": (lambda x: (x * x + 0.25).sqrt(), lambda x: np.sqrt(x * x + 0.25)),
+    "where": (lambda x: emberlet.where(x > 0.5, x.exp(), x), lambda x: np.where(x > 0.5, np.exp(x), x)),
+}
+
+
+@every("name", list(FUNCTIONS))
+@pytest.mark.parametrize("dtype", ["uint8", "int8"])
+def test_functions_of_8_bits_are_those_of_each_level(where: str, name: str, dtype: str) -> None:
+    ours, theirs = FUNCTIONS[name]
+    info = np.iinfo(dtype)
+    zero = int(info.min) + 120
+    every_level = np.arange(info.min, info.max + 1, dtype=np.int16).astype(dtype).reshape(4, 64)
+
+    def layer(q: Any) -> Any:
+        return F.quantize_linear(ours(F.dequantize_linear(q, 0.03125, zero)), 0.017, 7, dtype="int8")
+
+    real = (every_level.astype(np.float64) - zero) * 0.03125
+    same(run(where, layer, every_level), *levels(theirs(real), 0.017, 7, np.int8))
+
+
+def test_a_gelu_that_is_quantized_between_its_operations(where: str) -> None:
+    q = np.random.default_rng(0).integers(0, 256, (5, 70), np.uint8)
+
+    def layer(q: Any) -> Any:
+        x = F.dequantize_linear(q, 0.0625, 130)
+        gate = F.dequantize_linear(F.quantize_linear(F.erf(x * 0.70710677), 0.0078125, 128), 0.0078125, 128)
+        gate = F.dequantize_linear(F.quantize_linear(gate + 1.0, 0.0078125), 0.0078125)
+        half = F.dequantize_linear(F.quantize_linear(x * 0.5, 0.03125, 120), 0.03125, 120)
+        return F.quantize_linear(half * gate, 0.05, 9)
+
+    def rounded(x: Array, scale: float, zero: int) -> Array:
+        return ((np.clip(np.rint(x / scale) + zero, 0, 255) - zero) * scale).astype(np.float32)
+
+    x = ((q.astype(np.int32) - 130) * 0.0625).astype(np.float32)
+    gate = rounded(erf(x * 0.70710677), 0.0078125, 128)
+    product = rounded(x * np.float32(0.5), 0.03125, 120).astype(np.float64) * rounded(gate + 1, 0.0078125, 0)
+    same(run(where, layer, q), *levels(product, 0.05, 9, np.uint8))
+
+
+def test_functions_of_two_8_bit_tensors_are_of_both(where: str) -> None:
+    a, b = np.random.default_rng(1).integers(0, 256, (2, 6, 40), np.uint8)
+
+    def layer(a: Any, b: Any) -> Any:
+        x, y = F.dequantize_linear(a, 0.03125, 128), F.dequantize_linear(b, 0.03125, 100)
+        return F.quantize_linear(F.tanh(x) * y, 0.02, 128)
+
+    x, y = (a.astype(float) - 128) / 32, (b.astype(float) - 100) / 32
+    same(run(where, layer, a, b), *levels(np.tanh(x) * y, 0.02, 128, np.uint8))
+
+
+@every("seed", range(12))
+def test_pooling_and_joining_levels_is_exact(where: str, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    a, b = rng.integers(0, 256, (2, 1, 3, 12, 10), np.uint8)
+    scales = [float(np.float32(s)) for s in rng.choice([0.03, 0.5, 1.7e-3], 2)]
+    same_scale = scales[0] if seed % 2 else scales[1] * 1.5
+    zero = int(rng.integers(0, 200))
+    points = [zero if seed % 3 else 3, int(rng.integers(0, 200))]
+
+    def layer(a: Any, b: Any) -> Any:
+        x = F.dequantize_linear(a, scales[0], points[0])
+        y = F.dequantize_linear(b, scales[1], points[1])
+        if seed % 4 < 3:
+            x, y = (F.max_pool(t, 3, stride=2, padding=seed % 2) for t in (x, y))
+        return F.quantize_linear(emberlet.concat([x, y], axis=1), same_scale, zero)
+
+    tensors = [emberlet.asarray(t, backend="python") for t in (a, b)]
+    want = np.array(layer(*tensors).tolist(), np.uint8)
+    np.testing.assert_array_equal(run(where, layer, a, b), want)
+
+
+def test_levels_of_the_same_scale_are_kept_and_others_are_not(where: str) -> None:
+    q = np.arange(256, dtype=np.uint8)
+    large = float(np.float32(3e38))  # whose products are infinite
+    for scale in (0.1, 3.7e-7, large):
+        for zero in (None, 0, 131):
+            again = F.quantize_linear(
+                F.dequantize_linear(emberlet.asarray(q, backend="python"), scale, 131), scale, zero
+            )
+
+            def layer(q: Any, scale: float = scale, zero: Any = zero) -> Any:
+                return F.quantize_linear(F.dequantize_linear(q, scale, 131), scale, zero)
+
+            np.testing.assert_array_equal(run(where, layer, q), np.array(again.tolist(), np.uint8))
+
+
+class Layers(nn.Module):
+    """Dense and convolutional layers with packed weights between dequantized and float values."""
+
+    def __init__(self, kind: str, channels: int, out: int) -> None:
+        self.layer: Any = {
+            "linear": lambda: nn.Linear(channels, out, bias=False),
+            "conv": lambda: nn.Conv2d(channels, out, 3, padding=1, bias=False),
+            "pixel": lambda: nn.Conv2d(channels, out, 1, bias=False),
+            "depthwise": lambda: nn.Conv2d(channels, channels, 3, padding=1, groups=channels, bias=False),
+        }[kind]()
+        self.quantize_weights(bits=8)
+
+    def forward(self, q: Any) -> Any:
+        return self.layer(F.dequantize_linear(q, 0.0625, 99))
+
+
+@every("seed", range(16))
+def test_sums_of_layers_with_packed_weights_are_exact(where: str, seed: int) -> None:
+    """All numbers are multiples of powers of two, and sums of integers beyond what float32 adds exactly."""
+    rng = np.random.default_rng(seed)
+    kind = ["linear", "conv", "pixel", "depthwise"][seed % 4]
+    channels, out = int(rng.choice([8, 33, 700])), int(rng.choice([5, 40, 64]))
+    height = [1, 2, 4, 7][seed // 4]
+    model = Layers(kind, channels, out)
+    weight = model.layer.weight
+    values = rng.integers(1, 256, weight.values.shape, np.uint8)
+    scale = 2.0 ** rng.integers(-6, 0, weight.scale.shape)
+    weight.values.set(emberlet.asarray(values))
+    weight.scale.set(emberlet.asarray(scale.astype(np.float32)))
+    shape = (height, channels) if kind == "linear" else (1, channels, height, height)
+    q = rng.integers(0, 256, shape, np.uint8)
+    real = np.asarray(model.fork("numpy").layer.weight.val()).astype(np.float64)
+    x = (q.astype(np.float64) - 99) / 16
+    if kind == "linear":
+        want = x @ real
+    else:
+        padded = np.pad(x, [(0, 0), (0, 0), *[(real.shape[2] // 2,) * 2] * 2])
+        windows = np.lib.stride_tricks.sliding_window_view(padded, real.shape[2:], (2, 3))
+        if kind == "depthwise":
+            want = np.einsum("nchwij,cij->nchw", windows, real[:, 0])
+        else:
+            want = np.einsum("nchwij,ocij->nohw", windows, real)
+    found = run(where, model.fork(where), q)
+    np.testing.assert_array_equal(found, want.astype(np.float32))
