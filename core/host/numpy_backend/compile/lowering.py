@@ -17,7 +17,7 @@ from ....tensor import Tensor
 from .. import elementwise
 from ..elementwise import _BINARY, _REDUCE, _UNARY, WORDS
 from ..storage import NARROW, WIDE, Array, numpy_dtype
-from . import activations, channels_last, counts, products, recurrences
+from . import activations, channels_last, counts, grids, products, recurrences
 from .steps import Step, Writer, part
 from .tracing import Call, Value, check
 from .training import gradients
@@ -343,5 +343,5 @@ TABLE: dict[str, Lower] = {
     "gru_steps": recurrences.gru_steps, "gather": gradients.gather, "scatter": gradients.scatter,
     "conv_input_gradient": gradients.conv_input, "conv_weight_gradient": gradients.conv_weight,
     "max_pool_gradient": gradients.max_pool, "part": complex_part, "joined": complex_joined,
-    "conjugate": conjugate,
+    "conjugate": conjugate, "grid": grids.grid, "to_levels": grids.to_levels, "from_levels": grids.from_levels,
 }  # fmt: skip

@@ -11,7 +11,7 @@ from ....errors import IndexingError
 from ....tensor import Tensor
 from .. import NumpyBackend
 from ..storage import Array, numpy_dtype
-from . import counts, relus
+from . import counts, grids, relus
 from .blocks import grouped
 from .layout import channels_last
 from .lowering import lower
@@ -98,6 +98,7 @@ class Plan:
         self._check(traced)
         self.backend = eager
         self.structure = traced.structure
+        grids.keep_floats(traced)
         relus.delay(traced)
         counts.from_masks(traced)
         self.threads = workers.available() if schedule.large(schedule.multiplications(traced.calls)) else 1
