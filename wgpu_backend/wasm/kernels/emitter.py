@@ -359,7 +359,7 @@ class Emitter:
         if value.op in ("variable", "reduced"):
             return self.variables["reduced" if value.op == "reduced" else value.attr][0]
         if self._is_new(value):
-            self._operands_first(value, self.scalar, self._is_new, self._kept_scalar)
+            self._operands_first(value, self.scalar, self._is_new, self._kept_scalar, False)
         return self._kept_scalar(value)
 
     def _kept_scalar(self, value):
@@ -369,16 +369,18 @@ class Emitter:
         """Whether a Value is an operation on others that has no `scalar` yet."""
         return value.op not in _NO_OPERATION and value.id not in self.scopes[self.level(value)].values
 
-    def _operands_first(self, value, evaluate, is_new, operate):
+    def _operands_first(self, value, evaluate, is_new, operate, vector):
         """Compute the operands of a new operation, and theirs before them, in the order in which it asks for them. A
         long chain then needs no deep stack, which MicroPython does not have.
         """
-        waiting = [(value, iter(value.args))]
+        from .levels import operands
+
+        waiting = [(value, iter(operands(self, value, vector)))]
         while waiting:
-            operation, operands = waiting[-1]
-            for a in operands:
+            operation, left = waiting[-1]
+            for a in left:
                 if is_new(a):
-                    waiting.append((a, iter(a.args)))
+                    waiting.append((a, iter(operands(self, a, vector))))
                     break
                 evaluate(a)
             else:
@@ -401,6 +403,12 @@ class Emitter:
             return self._guard(value, self.scalar, _local_type(value.type), self.inside(value.attr))
         if name == "choose":
             return self._choose(value, self.scalar, _local_type(value.type))
+        if name == "function" and value.attr[0] in ("to_i32", "to_u32"):
+            from .levels import level
+
+            out = level(self, value)
+            if out is not None:
+                return out
         args = [self.scalar(a) for a in value.args]
         if name == "where":
             return select(*args)
@@ -477,7 +485,7 @@ class Emitter:
         if value.op in ("variable", "reduced"):
             return self.variables["reduced" if value.op == "reduced" else value.attr][0]
         if self._is_new_vector(value):
-            self._operands_first(value, self.vector, self._is_new_vector, self._kept_vector)
+            self._operands_first(value, self.vector, self._is_new_vector, self._kept_vector, True)
         return self._kept_vector(value)
 
     def _kept_vector(self, value):
@@ -487,8 +495,6 @@ class Emitter:
         """Whether a Value is an operation on others that differs by lane and has no `vector` yet."""
         if value.op in _NO_OPERATION or not self.depends(value, self.lane):
             return False
-        if self.lanes > 4 and value.op == "function" and value.attr[0] in ("to_i32", "to_u32"):
-            return False  # `levels` may need others than its operands
         return (value.id, "4") not in self.scopes[self.level(value)].values
 
     def _splat(self, value):
@@ -513,7 +519,7 @@ class Emitter:
             return self._guard_four(value)
         if name == "choose":
             return self._choose_four(value)
-        if name == "function" and self.lanes > 4:
+        if name == "function":
             from . import levels
 
             if value.attr[0] in ("to_i32", "to_u32"):
