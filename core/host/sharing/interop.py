@@ -41,15 +41,12 @@ def array_interface(x: Tensor) -> dict[str, Any]:
     if text is None:
         raise AttributeError(f"NumPy has no counterpart of {x.dtype}")
     width = x.dtype.itemsize
+    if not is_numpy(x.data) and not isinstance(x.backend, PythonBackend):
+        return _copied(x, text)
     try:
         keeper, address, strides = layout(x)
     except UnsupportedError:
-        # A copy, which the consumer of `data` keeps alive.
-        steps = tuple(s * width for s in row_major(x.shape))
-        data = x.backend.to_bytes(x)
-        if len(data) != x.nbytes:
-            raise mismatch(x, len(data) // width) from None
-        return {"version": 3, "shape": x.shape, "typestr": text, "data": data, "strides": steps}
+        return _copied(x, text)
     return {
         "version": 3,
         "shape": x.shape,
@@ -58,6 +55,15 @@ def array_interface(x: Tensor) -> dict[str, Any]:
         "strides": tuple(s * width for s in strides),
         "__keeper": keeper,
     }
+
+
+def _copied(x: Tensor, text: str) -> dict[str, Any]:
+    """The same over a copy, which the consumer of `data` keeps alive."""
+    data = x.backend.to_bytes(x)
+    if len(data) != x.nbytes:
+        raise mismatch(x, len(data) // x.dtype.itemsize)
+    steps = tuple(s * x.dtype.itemsize for s in row_major(x.shape))
+    return {"version": 3, "shape": x.shape, "typestr": text, "data": data, "strides": steps}
 
 
 def to_numpy(x: Tensor, dtype: Any = None, copy: bool | None = None) -> Any:

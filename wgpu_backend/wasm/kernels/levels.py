@@ -1,9 +1,9 @@
 """What quantization writes, in vectors: quotients, saturated to 8 or 16 bits and rounded. Adding 1.5 * 2 ** 23 rounds
 half to even, and leaves the integer in the lowest bits.
 
-In vectors of more than four numbers, a quotient by a known scale is a product with its reciprocal and one correction (Markstein 1990, "Computation of
-elementary functions on the IBM RISC System/6000 processor"), in a third of the time of a division. It is the quotient
-as rounded to float32 wherever the level does not saturate.
+In vectors of more than four numbers, a quotient by a known scale is a product with its reciprocal and one correction
+(Markstein 1990, "Computation of elementary functions on the IBM RISC System/6000 processor"), in a third of the time of
+a division. It is the quotient as rounded to float32 wherever the level does not saturate.
 """
 
 import struct
