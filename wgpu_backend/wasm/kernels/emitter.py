@@ -403,12 +403,8 @@ class Emitter:
             return self._guard(value, self.scalar, _local_type(value.type), self.inside(value.attr))
         if name == "choose":
             return self._choose(value, self.scalar, _local_type(value.type))
-        if name == "function" and value.attr[0] in ("to_i32", "to_u32"):
-            from .levels import level
-
-            out = level(self, value)
-            if out is not None:
-                return out
+        if name == "function":
+            return self._function(value)
         args = [self.scalar(a) for a in value.args]
         if name == "where":
             return select(*args)
@@ -416,13 +412,20 @@ class Emitter:
             return operations.cast(args[0], value.args[0].type, value.type)
         if name == "bitcast":
             return _bitcast(args[0], value.args[0].type, value.type)
-        if name == "function":
-            return operations.function(value.attr, value.type, args)
         if name == "pow" and value.type == "f32":
             small = self._small_power(value, args[0])
             if small is not None:
                 return small
         return operations.scalar(name, value.args[0].type, args)
+
+    def _function(self, value):
+        if value.attr[0] in ("to_i32", "to_u32"):
+            from .levels import level
+
+            out = level(self, value)
+            if out is not None:
+                return out
+        return operations.function(value.attr, value.type, [self.scalar(a) for a in value.args])
 
     def _small_power(self, value, a):
         exponent = value.args[1]
