@@ -32,7 +32,7 @@ TURN = 3e-5  # least seconds of a turn: of several calls of what is short
 LEAST = 8  # turns
 BUDGETS = (0.05, 0.3, 2.0)  # seconds of all turns, and of those where the plan seemed slower before
 REST = 0.2  # seconds before turns of several threads: BLAS's keep a core after the other way's product
-MOST = 0.05  # seconds: beyond a hundredth of it, the next size is left out
+MOST = 0.03  # seconds: beyond a hundredth of it, the next size is left out
 
 
 class Row(NamedTuple):
@@ -138,8 +138,8 @@ def report(
             lines += [line(f"{n or 'as tested'}{title}", rows)] if rows else []
     viewed = [f"`{name}`" for name, sizes in found.items() if any(row.copies for row in sizes.values())]
     lines += [
-        "", f"A plan's results are the caller's own. {len(viewed)} functions return an argument or a part of it:",
-        f"they are compared with the function and a copy of that: {', '.join(viewed)}.",
+        "", f"A plan's results are the caller's own. {len(viewed)} functions return an argument or a part of it",
+        f"and are compared with the function and a copy of that: {', '.join(viewed)}.",
         "", f"Of {len(found) + len(none)} functions, {len(none)} are not compared:", "",
     ]  # fmt: skip
     for why, said in WHY.items():

@@ -44,11 +44,18 @@ def test_a_model_that_does_little_runs_uncompiled_and_keeps_nothing_of_its_resul
 
 def test_parts_of_arguments_are_copied_wherever_they_lie() -> None:
     square = np.random.default_rng(4).random((6, 6)).astype(np.float32)
-    model = lambda a: (a.T, a[1:, ::-2], F.broadcast_to(a[0], (2, 6)), F.bitcast(a, "int32"), a[2, 3])  # noqa: E731
+    model = lambda a: (a.T, a[1:, ::-2], F.broadcast_to(a[0], (2, 6)), F.bitcast(a, "int32"), a[2, 3], a[6:])  # noqa: E731
     fast = compile(model)
     for array in (square, square.T, np.repeat(square, 2, 1)[:, ::2], square[::-1]):
         x = emberlet.asarray(array, backend="numpy", copy=False)
-        want = (array.T, array[1:, ::-2], np.tile(array[0], (2, 1)), array.copy().view(np.int32), array[2, 3])
+        want = (
+            array.T,
+            array[1:, ::-2],
+            np.tile(array[0], (2, 1)),
+            array.copy().view(np.int32),
+            array[2, 3],
+            array[6:],
+        )
         for found, expected in zip(fast(x), want, strict=True):
             np.testing.assert_array_equal(np.asarray(found), expected)
             assert not np.may_share_memory(np.asarray(found), array)

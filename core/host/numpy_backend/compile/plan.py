@@ -160,9 +160,13 @@ class Plan:
         found: list[tuple[int, Any]] = []
         for root in self.root_arrays:
             position, a = whole.get(id(self._buffers.of(root)), (-1, root))
-            if position < 0 or not root.size:
+            if not root.size and whole:  # it may begin outside of its argument
+                position = next(iter(whole.values()))[0]
+                found.append((position, (root.shape, root.dtype, 0, None)))
+            elif position < 0:
                 return None
-            found.append((position, (root.shape, root.dtype, address(root) - address(a), root.strides)))
+            else:
+                found.append((position, (root.shape, root.dtype, address(root) - address(a), root.strides)))
         return found
 
     @staticmethod
