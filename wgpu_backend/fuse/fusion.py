@@ -5,8 +5,7 @@ One pass from the sources to the roots decides, for every node, between three st
 - *stored*: the node has a buffer and ends an item;
 - *inline*: the node is part of its readers' expressions (elementwise operations, movement, constants);
 - *open*: the node ends an epilogue, which is an anchor (a reduction, matmul, convolution, …) and the elementwise
-  operations that follow it one to one. If the node has a single reader, that reader may extend the epilogue; otherwise
-  the node is stored.
+  operations that follow it one to one. A single reader may extend it; with several, the node is stored.
 
 A second pass, from the roots to the sources, stores inline nodes that several kernels would otherwise compute again.
 """
@@ -38,15 +37,9 @@ class Fusion:
     """
 
     def __init__(
-        self,
-        roots,
-        max_inputs=MAX_INPUTS,
-        packed=True,
-        computed_again=CHEAP,
-        packed_again=CHEAP,
-        max_outside=None,
+        self, roots, max_inputs=MAX_INPUTS, packed=True, computed_again=CHEAP, packed_again=CHEAP, max_outside=None,
         takes_pad=None,
-    ):
+    ):  # fmt: skip
         self.max_inputs = max_inputs
         self.computed_again = computed_again
         self.packed_again = packed_again
