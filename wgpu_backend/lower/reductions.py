@@ -145,23 +145,23 @@ def _packed(node):
     half = 1 << (bits - 1)
 
     def body(lowering, out, inner):
-        make, const = lowering.build.make, lowering.build.const
+        make, constant = lowering.build.make, lowering.build.const  # MicroPython folds `const(…)`
         word, place = inner
         row, column = out
         k = ix.add(ix.mul(word, each), place)
         of_block = [ix.ZERO, ix.floordiv(k, block), column]
         shift = lowering.build.index(ix.mul(place, bits), "u32")
         level = make("shift_right", "u32", (lowering.value(words, [ix.ZERO, word, column]), shift))
-        level = make("bitwise_and", "u32", (level, const(2 * half - 1, "u32")))
+        level = make("bitwise_and", "u32", (level, constant(2 * half - 1, "u32")))
         if len(node.srcs) == 3:
-            zero = const(half, "f32")
-            level = make("bitwise_xor", "u32", (level, const(half, "u32")))
+            zero = constant(half, "f32")
+            level = make("bitwise_xor", "u32", (level, constant(half, "u32")))
         else:
             zero = lowering.value(node.srcs[3], of_block)
         level = make("sub", "f32", (make("cast", "f32", (level,)), zero))
         weight = make("mul", "f32", (level, lowering.value(scales, of_block)))
         value = _product(lowering, lowering.value(x, [row, k.bounded(0, rows - 1)]), weight)
-        return lowering.build.guard([(k, rows)], value, const(0, "f32")) if rows % each else value
+        return lowering.build.guard([(k, rows)], value, constant(0, "f32")) if rows % each else value
 
     return Specification("sum", "f32", [(rows + each - 1) // each, each], body)
 

@@ -51,7 +51,7 @@ class Resident:
 
     def _appended(self, planned, sizes, arguments, check):
         """The results of a plan that appends to states in place."""
-        states = [(arguments[a], *planned.in_place[a]) for a in planned.in_place]
+        states = [(arguments[a],) + place for a, place in planned.in_place.items()]
         values = planned.plan.counts.values(sizes)
         most = longest(self.entries, planned.structure, planned.roots, values)
         if check is not None:
