@@ -158,6 +158,8 @@ class Samples(CalibrationDataReader):
 @pytest.mark.parametrize("per_channel", [False, True])
 @pytest.mark.needs("gpu-driver")
 def test_onnxruntimes_qdq_models_stay_as_small_as_they_are(activations: str, per_channel: bool, tmp_path: Path) -> None:
+    """Results are within a level of onnxruntime's. Plans of open and of fixed sizes give the same where products are
+    sums of integers; 16-bit activations have sums of floats, whose order depends on the rows."""
     rng = np.random.default_rng(3)
     x = rng.standard_normal((16, 3, 8, 8)).astype(np.float32)
     source, model = tmp_path / "float.onnx", tmp_path / "model.onnx"
@@ -166,15 +168,24 @@ def test_onnxruntimes_qdq_models_stay_as_small_as_they_are(activations: str, per
         source, model, Samples(x), quant_format=QuantFormat.QDQ, activation_type=QuantType[activations],
         weight_type=QuantType.QInt8, per_channel=per_channel,
     )  # fmt: skip
-    (want,) = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"]).run(None, {"x": x[:1]})
+    plain = onnxruntime.SessionOptions()  # as written: its optimized products round 16-bit activations to 8 bits
+    plain.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    session = onnxruntime.InferenceSession(model, plain, providers=["CPUExecutionProvider"])
+    (want,) = session.run(None, {"x": x[:1]})
+    (scale,) = [numpy_helper.to_array(t) for t in onnx.load(model).graph.initializer if t.name == "y_scale"]
     for ending in (".wasm", ".plan"):
         out = tmp_path / f"model{ending}"
         write(str(model), str(out), ["n=1"], [], None)
         assert out.stat().st_size < model.stat().st_size + 90000  # kernels; the weights are 157 KB
         (found,) = plan_file.load(str(out)).run(x[:1])
+        assert off_by(found, want, scale) <= 1, ending
         if ending == ".wasm":
             write(str(model), str(out), ["n=1..4"], [], None)
             (open_,) = plan_file.load(str(out)).run(np.repeat(x[:1], 3, axis=0))
-            np.testing.assert_array_equal(np.asarray(open_), np.repeat(np.asarray(found), 3, axis=0))
-        off = np.abs(np.asarray(found) - want) / np.abs(want).max()
-        assert off.max() <= 0.03 and off.mean() <= 0.01, (ending, off.max(), off.mean())
+            assert off_by(open_, found, scale) <= (activations == "QInt16")
+            assert off_by(open_, want, scale) <= 1
+
+
+def off_by(found: Any, want: Any, scale: Array) -> int:
+    """The largest difference of two results in levels of a scale."""
+    return int(np.abs(np.rint((np.asarray(found) - np.asarray(want)) / scale)).max())
