@@ -105,8 +105,10 @@ def _content(module, settings):
         if custom is not None:
             return custom.attributes
         names = getattr(module, "SHOWN", None)  # the built-in layers declare which attributes describe them
-        if names is not None:
-            return [(name, _shown(name, getattr(module, name))) for name in names.split()]
+        if names is not None:  # those that end in "?", where they are not None
+            found = [(name.rstrip("?"), getattr(module, name.rstrip("?"))) for name in names.split()]
+            optional = [name[:-1] for name in names.split() if name.endswith("?")]
+            return [(name, _shown(name, x)) for name, x in found if x is not None or name not in optional]
         return [(key, value) for key, value in items(module) if _matters(value)]
     return items(module)
 

@@ -41,7 +41,7 @@ class QuantizedLinear(Linear):
     all); affine: with zero points; input, output: see above. `Module.quantize_weights` makes these of Linear.
     """
 
-    SHOWN = "d_input d_output bias bits block_size"
+    SHOWN = "d_input d_output bias bits block_size input? output?"
     input = output = None  # of those that quantize_weights makes
 
     def __init__(
@@ -91,7 +91,7 @@ class QuantizedConv(Conv):
     convolutions.
     """
 
-    SHOWN = "stride kernel_size dilation groups padding bits block_size"
+    SHOWN = "stride kernel_size dilation groups padding bits block_size input? output?"
     input = output = None  # of those that quantize_weights makes
 
     def __init__(

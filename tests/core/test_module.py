@@ -431,6 +431,14 @@ class Plain(Module):
     pass
 
 
+def test_a_layer_prints_optional_attributes_where_they_are_not_none():
+    class Bounded(Module):
+        SHOWN = "low? high?"
+        low, high = None, 0
+
+    assert repr(Bounded()) == "Bounded {high: 0}"
+
+
 def test_a_module_prints_like_the_books():
     model = Module()
     model.layer = Layer()

@@ -88,7 +88,7 @@ def _convolutional(part: Part) -> str:
             return "ConvBlock"
         kind = "Bottleneck" if len(convolutions) > 2 + _projects(part) else "ResidualBlock"
         return "Projection" * _projects(part) + kind
-    sizes = [n.config.window.kernel for n in convolutions if n.op() in ("Conv", "FusedConv")]
+    sizes = [size for size in map(_kernel, convolutions) if size]
     if len(sizes) == len(convolutions) == 3 and max(sizes[0] + sizes[2]) == 1 < min(sizes[1]):
         return "Bottleneck"
     if len(convolutions) == 1 and part.nodes[-1].op() in POOLS and part.nodes[0] is not convolutions[0]:
@@ -127,9 +127,18 @@ def _weight_input(node: Node[Any]) -> int:
     return 3 if node.op().startswith("QLinear") else 1
 
 
+def _kernel(node: Node[Any]) -> tuple[int, ...]:
+    """The kernel of a convolution; empty if it is not known."""
+    if node.op() == "QuantizedConv":
+        return tuple(node.config.shape[2:])
+    return tuple(node.config.window.kernel) if node.op() in ("Conv", "FusedConv") else ()
+
+
 def _depthwise(node: Node[Any]) -> bool:
-    weight = node.shape(_weight_input(node)) if len(node.inputs) > 1 else None
-    groups = getattr(node.config, "groups", 1)
+    packed = node.op() == "QuantizedConv"
+    config = node.config.conv if packed else node.config
+    weight = node.config.shape if packed else node.shape(_weight_input(node)) if len(node.inputs) > 1 else None
+    groups = getattr(config, "groups", 1)
     return groups > 1 and weight is not None and len(weight) > 1 and weight[1] == 1
 
 
