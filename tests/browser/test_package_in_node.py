@@ -36,7 +36,8 @@ globalThis.fetch = async (source, { method = "GET" } = {}) => {
 };
 globalThis.Worker = class {
   async postMessage({ id, ...job }) {
-    const answer = await compiler(job);
+    const { started = true, ...answer } = await compiler(job);
+    if (started) this.onmessage({ data: { ready: true } });
     this.onmessage({ data: { id, ...answer } });
   }
   terminate() {}
@@ -165,6 +166,146 @@ def test_runs_that_overlap_each_learn_that_the_model_branches_on_an_integer(modu
         """,
     )
     assert found == [[2, 4, 6], [2, 4, 6]]
+
+
+@pytest.fixture(scope="module")
+def relu(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An ONNX file of a relu of (n,), with a module beside it for each n up to 64."""
+    value = helper.make_tensor_value_info
+    graph = helper.make_graph(
+        [helper.make_node("Relu", ["x"], ["y"])], "relu", [value("x", 1, ["n"])], [value("y", 1, ["n"])]
+    )
+    path = tmp_path_factory.mktemp("relu") / "relu.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    write(str(path), str(path.with_suffix(".wasm")), ["n=0..64"], [], None)
+    return path
+
+
+def session_of(path: Path, compiler: str) -> str:
+    """A session, and `told(n)`: what a run of n numbers gives, a length or an error. compiler: the JavaScript of its
+    answer to the job `dim`; the jobs are noted in `compiled`."""
+    return f"""
+      import {{ readFileSync }} from "fs";
+      const bytes = new Uint8Array(readFileSync({json.dumps(str(path.with_suffix(".wasm")))}));
+      const [value, compiled] = [{{ bytes, chosen: {{}} }}, []];
+      const compiler = async ({{ dim }}) => (compiled.push(dim[0]), {compiler});
+      const {{ InferenceSession, Tensor }} = await import("./emberlet/onnxruntime.mjs");
+      const model = new Uint8Array(readFileSync({json.dumps(str(path))}));
+      const emberlet = {{ cache: false }};
+      const session = await InferenceSession.create(model, {{ executionProviders: ["wasm"], emberlet }});
+      const run = (n) => session.run({{ x: new Tensor("float32", new Float32Array(n), [n]) }});
+      const told = (n) => run(n).then(({{ y }}) => y.dims[0], (error) => error.message);
+    """
+
+
+def test_overlapping_runs_whose_range_is_refused_are_compiled_for_their_sizes(modules: Path, relu: Path) -> None:
+    compiler = '(dim[0].includes("..") ? { error: { message: "refused" } } : { value })'
+    found = in_node(
+        modules,
+        f"""
+        {session_of(relu, compiler)}
+        const ns = [await told(1), await told(2), ...(await Promise.all([3, 4, 5].map(told)))];
+        console.log(JSON.stringify([ns, compiled]));
+        """,
+    )
+    assert found == [[1, 2, 3, 4, 5], ["n=1", "n=2", "n=1..32", "n=3", "n=4", "n=5"]]
+
+
+def test_a_compiler_that_gives_no_sign_is_given_up_and_its_range_is_tried_by_the_next_run(
+    modules: Path, relu: Path
+) -> None:
+    compiler = '{ started: false, ...(silent && dim[0].includes("..") ? await new Promise(() => {}) : { value }) }'
+    found = in_node(
+        modules,
+        f"""
+        const later = globalThis.setTimeout;
+        globalThis.setTimeout = (job, ms) => later(job, ms === 120000 ? 1000 : ms);
+        let silent = true;
+        {session_of(relu, compiler)}
+        const ns = [await told(1), await told(2), await told(3)];
+        silent = false;
+        console.log(JSON.stringify([...ns, await told(4), compiled]));
+        """,
+    )
+    assert found[:2] == [1, 2]
+    assert "gave no sign" in found[2]
+    assert found[3:] == [4, ["n=1", "n=2", "n=1..32", "n=1..32"]]
+
+
+def test_a_model_that_a_session_no_longer_keeps_is_released_after_its_runs(modules: Path) -> None:
+    found = in_node(
+        modules,
+        """
+        const { Models } = await import("./emberlet/models.mjs");
+        const [models, told] = [new Models(), []];
+        const compile = (n) => async () => ({ release: async () => void told.push(`released ${n}`) });
+        let end;
+        const first = models.use("0", compile(0), () => new Promise((resolve) => (end = resolve)));
+        for (let n = 1; n < 10; n++) await models.use(String(n), compile(n), () => {});
+        await new Promise((resolve) => setTimeout(resolve));
+        told.push("ends");
+        end();
+        await first;
+        await models.release();
+        console.log(JSON.stringify(told));
+        """,
+    )
+    assert found[:3] == ["released 1", "ends", "released 0"]
+    assert sorted(found[3:]) == [f"released {n}" for n in range(2, 10)]
+
+
+def test_texts_reach_the_compiler(modules: Path, tmp_path: Path) -> None:
+    texts = [helper.make_tensor_value_info(name, 8, [1]) for name in "xy"]
+    graph = helper.make_graph([helper.make_node("Identity", ["x"], ["y"])], "texts", texts[:1], texts[1:])
+    path = tmp_path / "texts.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    found = in_node(
+        modules,
+        f"""
+        import {{ readFileSync }} from "fs";
+        const compiler = async () => ({{ value: {{ bytes: readFileSync({json.dumps(str(path))}), chosen: {{}} }} }});
+        const {{ Models }} = await import("./emberlet/models.mjs");
+        Models.prototype.use = async (key, compile, job) => job({{ run: async ({{ x }}) => ({{ y: x }}) }});
+        const {{ InferenceSession, Tensor }} = await import("./emberlet/onnxruntime.mjs");
+        const session = await InferenceSession.create(new Uint8Array(readFileSync({json.dumps(str(path))})));
+        const {{ y }} = await session.run({{ x: new Tensor("string", ["a"], [1]) }});
+        console.log(JSON.stringify([y.type, y.data, y.dims]));
+        """,
+    )
+    assert found == ["string", ["a"], [1]]
+
+
+def test_sizes_that_a_module_does_not_serve_are_told_by_a_property_and_by_the_ones_to_blame(modules: Path) -> None:
+    found = in_node(
+        modules,
+        """
+        const { OpenSizes } = await import("./emberlet/sizes.mjs");
+        const guards = [[[[1, 1]], "=", false]];
+        const sizes = new OpenSizes({ symbols: [["b", 0, 3], ["n", 0, 8]], atoms: [0, 1], block: [], guards });
+        const given = [Object.assign(new Float32Array(0), { shape: [2, 0] })];
+        try {
+          sizes.of([{ name: "x", lengths: [[[1, 0]], [[1, 1]]] }], given);
+        } catch ({ otherSizes, message }) {
+          console.log(JSON.stringify([otherSizes, message]));
+        }
+        """,
+    )
+    assert found == [True, "the model was compiled for other sizes than n 0"]
+
+
+def test_an_open_axis_without_a_name_takes_0(modules: Path) -> None:
+    found = in_node(
+        modules,
+        """
+        const element = { append() {}, replaceChildren() {} };
+        globalThis.document = { createElement: () => ({ ...element }) };
+        const { Feed, Sizes } = await import("./feeds.mjs");
+        const feed = new Feed({ name: "x", dtype: "float32", shape: [null, 3] }, new Sizes([]), null);
+        const shapes = ["0", "4", "-1"].map((value) => ((feed.sizes[0].value = value), feed.shape));
+        console.log(JSON.stringify(shapes));
+        """,
+    )
+    assert found == [[0, 3], [4, 3], [0, 3]]
 
 
 @pytest.mark.parametrize(

@@ -535,6 +535,15 @@ def test_what_cannot_be_left_open_in_a_file_is_told(tmp_path):
         plan_file.save(path, short, emberlet.zeros((3, 2)), dims={"x": {0: "n"}})
 
 
+def test_a_range_from_0_that_is_refused_names_the_size_and_one_that_works(tmp_path):
+    path = str(tmp_path / "not.plan")
+    x = emberlet.zeros((2, 5))
+    dims = {"x": {0: ("b", (0, 3)), 1: ("n", (0, 8))}}
+    with pytest.raises(ModelError, match=r"; n cannot be 0 here: take n=1\.\.8$"):
+        plan_file.save(path, lambda x: F.max(x, axis=1), x, dims=dims)  # as in NumPy
+    plan_file.save(path, lambda x: F.max(x, axis=1), x, dims={"x": {0: ("b", (0, 3)), 1: ("n", (1, 8))}})
+
+
 @pytest.mark.parametrize("seed", range(60))
 def test_damaged_sizes_are_refused(saved, tmp_path, seed):
     """A file whose "sizes", or a number that depends on them, was changed raises an error or gives a result, and never

@@ -12,7 +12,7 @@ from emberlet.sizes.scope import Scope
 from emberlet.sizes.size import SizeNeeded, is_open, least, most, surely_less
 from emberlet.wgpu_backend.plan.counts import Counts, count, counts_of
 from emberlet.wgpu_backend.plan.data import Plan
-from emberlet.wgpu_backend.plan.open_ports import OpenPort, sizes_of
+from emberlet.wgpu_backend.plan.open_ports import OpenPort, OtherSizes, sizes_of
 from emberlet.wgpu_backend.resident import MOST_COPIES, GpuRoom
 from support.rows import every
 
@@ -193,6 +193,12 @@ def test_counts_say_why_sizes_are_refused():
     assert "past is 65; the plan takes 1 to 64" in counts.refusal((65,), counts.values((65,)))
 
 
+def test_only_sizes_that_an_assumption_is_about_are_named():
+    half = ("//", Polynomial({(1,): 1}), 2)
+    counts = Counts([("b", 0, 3), ("n", 0, 8)], [0, 1, half], [], [(Polynomial({(2,): 1}), "=", False, "")])
+    assert counts.refusal((2, 1), counts.values((2, 1))) == "the plan is for other sizes than n 1"
+
+
 def test_inputs_of_sizes_that_a_plan_does_not_serve_are_refused():
     other_than_three = (Polynomial({(0,): 1, (): -3}), "=", False, "")
     counts = Counts([("past", 1, 64)], [0], [], [other_than_three])
@@ -200,7 +206,7 @@ def test_inputs_of_sizes_that_a_plan_does_not_serve_are_refused():
     assert sizes_of(counts, [port], [np.zeros((64, 2), np.float32)]) == (64,)
     with pytest.raises(ValueError, match="past between 1 and 64, but got another size"):
         sizes_of(counts, [port], [np.zeros((65, 2), np.float32)])
-    with pytest.raises(ValueError, match="made for other sizes: the plan is for other sizes than past 3"):
+    with pytest.raises(OtherSizes, match="made for other sizes: the plan is for other sizes than past 3"):
         sizes_of(counts, [port], [np.zeros((3, 2), np.float32)])
 
 

@@ -1,12 +1,14 @@
 // ONNX files and Python modules to plans and WebAssembly modules, in a worker that holds the compiler. It ends after some seconds without
 // work, which frees its memory.
 
+import { Watch } from "./watch.mjs";
+
 const IDLE = 10000; // ms
-const SILENCE = 120000; // ms in which a compiler that starts downloads nothing
 
 let worker = null;
 let ending = 0;
-let waiting = 0; // while the worker starts
+let ready = false; // whether the worker's Python has started
+const watch = new Watch((why) => fail(`it ${why}.`));
 let count = 0;
 const jobs = new Map();
 
@@ -33,6 +35,7 @@ export function compile(files, { kind, dim, freeze, folder, counted, signal }) {
     try {
       worker ??= started(folder);
       worker.postMessage({ id, files, kind, dim, freeze });
+      if (!ready) watch.sign(); // Python starts with this job, also where it could not start with another
     } catch (error) {
       end(reject, notStarted(name, error.message));
     }
@@ -43,15 +46,14 @@ function started(folder) {
   const made = folder
     ? new Worker(new URL("worker.mjs", new URL(folder.replace(/\/?$/, "/"), globalThis.location?.href)), { type: "module" })
     : new Worker(new URL("./compiler/worker.mjs", import.meta.url), { type: "module" });
-  watch();
-  made.onmessage = ({ data: { id, counted, ready, value, error } }) => {
+  made.onmessage = ({ data: { id, counted, ready: begun, value, error } }) => {
     const job = jobs.get(id);
-    clearTimeout(waiting);
-    if (ready) return;
-    if (counted) watch();
+    ready ||= Boolean(begun);
     if (counted) job?.counted?.(counted);
-    else if (error) job?.failed(Object.assign(new Error(error.message, { cause: error.details }), { told: true, branchesOn: error.branchesOn }));
-    else job?.done(value);
+    else if (error) job?.failed(refusal(error));
+    else if (!begun) job?.done(value);
+    if (ready || !jobs.size) watch.stop();
+    else watch.sign();
   };
   made.onerror = (event) => {
     event.preventDefault();
@@ -60,11 +62,8 @@ function started(folder) {
   return made;
 }
 
-// Give up a worker that starts if it gives no sign for long.
-function watch() {
-  clearTimeout(waiting);
-  waiting = setTimeout(() => fail(`it gave no sign for ${SILENCE / 60000} minutes; reload the page.`), SILENCE);
-}
+// refused: the compiler refuses the model with these sizes, rather than that it could not start.
+const refusal = ({ message, details, branchesOn }) => Object.assign(new Error(message, { cause: details }), { told: true, refused: ready, branchesOn });
 
 function fail(why) {
   stop();
@@ -78,7 +77,8 @@ const notStarted = (name, why) =>
   );
 
 function stop() {
-  clearTimeout(waiting);
+  watch.stop();
   worker?.terminate();
   worker = null;
+  ready = false;
 }

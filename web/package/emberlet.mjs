@@ -126,7 +126,7 @@ async function begin(source, options) {
       if (fromCache) await (await Kept.open())?.forget(`plan/${plan.key}`);
       throw Object.assign(new Error(`${plan.name}: ${error.message}`, { cause: error }), { fromCache });
     }
-    throw error;
+    throw Object.assign(error, { refused: error.ofGpu }); // such as its buffers
   }
 }
 
@@ -357,5 +357,6 @@ function inTurn(job) {
 function told(error) {
   // MicroPython names the class of its exceptions; BackendError is what the GPU refuses and its loss.
   const ofGpu = error.ofGpu || error.type === "BackendError";
-  return Object.assign(new Error(readable(error).message, { cause: error }), { told: true, ofGpu });
+  const { refused, otherSizes = error.type === "OtherSizesError" } = error;
+  return Object.assign(new Error(readable(error).message, { cause: error }), { told: true, ofGpu, refused, otherSizes });
 }

@@ -7,33 +7,49 @@ export class Lengths {
   #last = null; // sizes of the run before, by name
   #fixed = new Set(); // JSON of sizes that are compiled for themselves
   #open = []; // sizes and ranges by name: { length: [1, 64], batch: 1 }
-  #closed = false; // whether the compiler has refused a range
+  #refused = new Set(); // the left-open names of ranges that the compiler has refused, each with its lowest size
 
   /** What to compile for a run with these sizes: a number or a range [lowest, highest] for each name; `sizes` itself if
    * there is no range. Runs that share a model get equal objects. */
   of(sizes) {
     const last = this.#last;
     this.#last = sizes;
-    const found = this.#open.find((one) => serves(one, sizes));
-    if (found) return found;
     const key = JSON.stringify(sizes);
-    const open = this.#fixed.has(key) || this.#closed || this.#fixed.size < FIXED ? null : opened(sizes, last);
-    if (!open || !serves(open, sizes)) {
-      this.#fixed.add(key);
-      return sizes;
-    }
-    this.#open.push(open);
-    return open;
+    const own = this.#fixed.has(key) || this.#fixed.size < FIXED;
+    return this.#served(sizes) ?? (own ? this.#alone(sizes) : this.#ranging(sizes, opened(sizes, last)));
   }
 
-  /** Whether these are ranges that `of` gave; it gives none from now on. */
-  refused(sizes) {
-    const open = this.#open.includes(sizes);
-    this.#closed ||= open;
-    this.#open = this.#open.filter((one) => one !== sizes);
-    return open;
+  /** The same after the compiler has refused `range`, which `of` gave for a run with these sizes; overlapping runs may
+   * each tell it. */
+  instead(range, sizes) {
+    this.#refused.add(combination(range));
+    this.#open = this.#open.filter((one) => one !== range);
+    return this.#served(sizes) ?? this.#ranging(sizes, range);
+  }
+
+  #served(sizes) {
+    return this.#open.find((one) => serves(one, sizes));
+  }
+
+  #alone(sizes) {
+    this.#fixed.add(JSON.stringify(sizes));
+    return sizes;
+  }
+
+  // These ranges, or the same without 0, which not all operations take.
+  #ranging(sizes, open) {
+    const found = [open, above0(open)].find((one) => ranged(one) && serves(one, sizes) && !this.#refused.has(combination(one)));
+    if (!found) return this.#alone(sizes);
+    this.#open.push(found);
+    return found;
   }
 }
+
+/** Whether a size among these is a range. */
+export const ranged = (sizes) => Object.values(sizes).some(Array.isArray);
+
+const combination = (open) => JSON.stringify(Object.entries(open).flatMap(([name, limits]) => (Array.isArray(limits) ? [[name, limits[0]]] : [])));
+const above0 = (open) => Object.fromEntries(Object.entries(open).map(([name, limits]) => [name, limits[0] === 0 ? [1, limits[1]] : limits]));
 
 const parts = (name) => name.split(" + ");
 const isNumber = (word) => /^[0-9]+$/.test(word);

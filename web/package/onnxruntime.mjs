@@ -9,7 +9,8 @@
 
 import { load } from "./emberlet.mjs";
 import { kindOf, refusal } from "./kinds.mjs";
-import { Lengths } from "./lengths.mjs";
+import { Lengths, ranged } from "./lengths.mjs";
+import { Models } from "./models.mjs";
 import { portsOf, withShapes } from "./ports.mjs";
 import { open } from "./sources.mjs";
 import { Tensor, missing } from "./tensors.mjs";
@@ -27,7 +28,6 @@ export const env = {
   webgpu: {},
 };
 
-const KEPT = 8; // compiled models of a session
 const FEW = 16; // the most integers of an input that become constants where another input has no shape
 const DEVICES = { webgpu: "webgpu", wasm: "wasm", cpu: "wasm" };
 const create = Symbol("create");
@@ -38,7 +38,7 @@ export class InferenceSession {
   #unranked; // names of inputs without a shape
   #constants; // whether a few integers that are inputs become constants, as beside inputs without a shape
   #lengths = new Lengths();
-  #models = new Map(); // JSON of what it is compiled for -> Promise of a model
+  #models = new Models(); // by JSON of what they are compiled for
   #released = false;
 
   constructor(token, ports, compile, sizes) {
@@ -78,7 +78,8 @@ export class InferenceSession {
       return load(new File([bytes], found.name), own);
     };
     const session = new InferenceSession(create, portsOf(found.onnx, found.name), compile, dims);
-    if (!session.#open) await session.#model({ sizes: {}, shapes: {}, freeze: {} }).catch((error) => session.#branches(error, false));
+    const settled = { sizes: {}, shapes: {}, freeze: {} };
+    if (!session.#open) await session.#using(settled, () => {}).catch((error) => session.#branches(error, false));
     return session;
   }
 
@@ -93,16 +94,10 @@ export class InferenceSession {
     const wanted = isOptions || !fetches ? this.outputNames : Array.isArray(fetches) ? fetches : Object.keys(fetches);
     const unknown = wanted.find((name) => !this.outputNames.includes(name));
     if (unknown !== undefined) throw new RangeError(`'fetches' contains an output that the model does not have: ${unknown}; it has ${this.outputNames.join(", ")}`);
-    let { given, ...settled } = this.#checked(feeds);
     const constants = this.#constants; // another run may set it meanwhile
-    const model = await this.#fitting(settled).catch((error) => {
+    const results = await this.#results(this.#checked(feeds)).catch((error) => {
       this.#branches(error, constants);
-      ({ given, ...settled } = this.#checked(feeds));
-      return this.#fitting(settled);
-    });
-    const results = await model.run(given).catch(async (error) => {
-      if (!Object.keys(model.sizes).length || !/for other sizes/.test(error.message)) throw error;
-      return (await this.#model(settled)).run(given); // the model does something else for these sizes than for others
+      return this.#results(this.#checked(feeds));
     });
     return Object.fromEntries(
       wanted.map((name) => {
@@ -119,9 +114,7 @@ export class InferenceSession {
 
   async release() {
     this.#released = true;
-    const models = [...this.#models.values()];
-    this.#models.clear();
-    for (const model of models) await model.then((one) => one.release()).catch(() => {});
+    await this.#models.release();
   }
 
   // From now on integers are constants, if that is what the compiler asks for: the model branches on one. constants:
@@ -158,33 +151,32 @@ export class InferenceSession {
         if ((sizes[key] ?? dims[axis]) !== dims[axis]) throw new Error(`${key} is ${sizes[key]} in one input and ${dims[axis]} in ${name}`);
         sizes[key] = dims[axis];
       }
-      given[name] = Object.assign(tensor.data.subarray(), { shape: dims });
+      given[name] = Object.assign(type === "string" ? tensor.data.slice() : tensor.data.subarray(), { shape: dims });
     }
     return { given, sizes, shapes, freeze };
   }
 
-  // The model for a run: one that takes a range of sizes where they go on changing, and the compiler can leave them open.
-  async #fitting(settled) {
+  // What a run gives, by a model that takes a range of sizes where they go on changing and the compiler can leave them
+  // open.
+  async #results({ given, ...settled }) {
     const changing = [settled.shapes, settled.freeze].every((named) => !Object.keys(named).length);
-    const sizes = changing ? this.#lengths.of(settled.sizes) : settled.sizes;
-    return this.#model({ ...settled, sizes }).catch((error) => {
-      if (!this.#lengths.refused(sizes)) throw error;
-      return this.#model(settled);
-    });
+    const run = (sizes) => this.#using({ ...settled, sizes }, (model) => model.run(given));
+    let sizes = changing ? this.#lengths.of(settled.sizes) : settled.sizes;
+    for (; ranged(sizes); sizes = this.#lengths.instead(sizes, settled.sizes)) {
+      try {
+        return await run(sizes);
+      } catch (error) {
+        if (error.otherSizes) return run(settled.sizes); // the model does something else for these sizes than for others
+        if (!error.refused) throw error;
+      }
+    }
+    return run(sizes);
   }
 
-  #model(settled) {
-    const key = JSON.stringify(settled);
-    const found = this.#models.get(key) ?? this.#compile(settled);
-    this.#models.delete(key);
-    this.#models.set(key, found); // the newest is the last
-    found.catch(() => this.#models.delete(key));
-    if (this.#models.size > KEPT) {
-      const [oldest, model] = this.#models.entries().next().value;
-      this.#models.delete(oldest);
-      model.then((one) => one.release()).catch(() => {});
-    }
-    return found;
+  // What job(model) resolves to, for the model that is compiled for these settings.
+  #using(settled, job) {
+    if (this.#released) throw new Error("the session was released; create another");
+    return this.#models.use(JSON.stringify(settled), () => this.#compile(settled), job);
   }
 }
 

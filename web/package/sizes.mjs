@@ -59,8 +59,9 @@ export class OpenSizes {
     for (const [number, relation, answer, why = ""] of this.#guards) {
       const value = this.at(number, values);
       if ((relation === "<" ? value < 0 : value === 0) !== answer) {
-        const sizes = this.#symbols.map(({ name }, i) => `${name} ${known[i]}`).join(", ");
-        throw new RangeError(`the model was compiled for other sizes than ${sizes}${why && `: ${why} took two of its lengths as equal`}`);
+        const sizes = [...this.#symbolsOf([number])].sort((a, b) => a - b).map((i) => `${this.#symbols[i].name} ${known[i]}`);
+        const told = `the model was compiled for other sizes than ${sizes.join(", ")}${why && `: ${why} took two of its lengths as equal`}`;
+        throw Object.assign(new RangeError(told), { otherSizes: true });
       }
     }
     for (const { name, lengths, wanted } of equations) {

@@ -65,7 +65,8 @@ export async function load(source, { signal, threads } = {}) {
     ({ instance } = await WebAssembly.instantiate(code));
   } catch (error) {
     const memory = error instanceof RangeError;
-    throw new Error(memory ? `${name} needs more memory than is available` : `${name} is damaged: ${error.message}`, { cause: error });
+    const told = memory ? `${name} needs more memory than is available` : `${name} is damaged: ${error.message}`;
+    throw Object.assign(new Error(told, { cause: error }), { refused: memory });
   }
   const { memory, run, expand } = instance.exports;
   expand?.(); // weights in fewer bits

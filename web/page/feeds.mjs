@@ -8,6 +8,9 @@ const element = (name, properties = {}, ...children) => {
   return made;
 };
 
+// The number of a size that the visitor chose.
+const chosen = (input) => Math.max(Number(input.min), Math.round(Number(input.value)) || 0);
+
 // A size to begin with where a model leaves an axis open: 224 for a picture's sides, 16 for the length of a text or of
 // another sequence, 1 for a batch and what is not known.
 function firstSize({ dtype, shape }, axis) {
@@ -42,10 +45,7 @@ export class Sizes {
 
   // The number of a size from its text: a name, or a formula of names such as "2 * past + 1".
   of(text) {
-    if (this.#inputs.has(text)) {
-      const input = this.#inputs.get(text);
-      return Math.max(Number(input.min), Math.round(Number(input.value)) || 0);
-    }
+    if (this.#inputs.has(text)) return chosen(this.#inputs.get(text));
     const product = (factors) => factors.reduce((a, factor) => a * (typeof factor === "number" ? factor : this.of(factor)), 1);
     return factorsOf(text, this.known).reduce((sum, factors) => sum + product(factors), 0);
   }
@@ -67,7 +67,7 @@ export class Feed {
     this.stop = () => {};
     const id = `input-${port.name.replace(/\W/g, "-")}`;
     this.sizes = port.shape.map((size, axis) =>
-      size === null ? element("input", { type: "number", min: 1, value: firstSize(port, axis), ariaLabel: `${port.name}, axis ${axis} (open)` }) : null,
+      size === null ? element("input", { type: "number", min: 0, value: firstSize(port, axis), ariaLabel: `${port.name}, axis ${axis} (open)` }) : null,
     );
     this.kind = element("select", { id });
     for (const [value, text] of this.#kinds()) this.kind.append(element("option", { value, textContent: text }));
@@ -93,7 +93,7 @@ export class Feed {
 
   get shape() {
     return this.port.shape.map((size, axis) => {
-      if (size === null) return Math.max(1, Number(this.sizes[axis].value) || 1);
+      if (size === null) return chosen(this.sizes[axis]);
       return typeof size === "string" ? this.named.of(size) : size;
     });
   }

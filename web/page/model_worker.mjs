@@ -3,6 +3,7 @@
 import { download } from "./download.mjs";
 import { arrayOf } from "./emberlet/arrays.mjs";
 import { readable } from "./emberlet/interpreter.mjs";
+import { Watch } from "./emberlet/watch.mjs";
 
 let python = null; // { run(code), FS } of the runtime that this worker has
 let model = null; // { run, profile }, for a model of any kind
@@ -12,7 +13,6 @@ let arrived = 0;
 // All downloads, including those of the runtimes, are counted and have a time limit.
 globalThis.fetch = (resource, options) => download(resource, { options, counted, fetcher: fetchAny });
 
-const SILENCE = 120000; // ms in which a runtime that starts downloads nothing
 let signs = () => {}; // to be called while a runtime gives signs of life
 
 function counted(bytes) {
@@ -62,19 +62,14 @@ async function ready(runtime) {
 
 // What `starting` resolves to, unless it gives no sign of life.
 async function inTime(starting, name) {
-  let timer = 0;
-  const late = new Promise((_, fail) => {
-    const said = `${name} has not started, and gave no sign for ${SILENCE / 60000} minutes; reload the page`;
-    signs = () => {
-      clearTimeout(timer);
-      timer = setTimeout(() => fail(new Error(said)), SILENCE);
-    };
-  });
+  let watch;
+  const late = new Promise((_, fail) => (watch = new Watch((why) => fail(new Error(`${name} has not started, and ${why}`)))));
+  signs = () => watch.sign();
   signs();
   try {
     return await Promise.race([starting, late]);
   } finally {
-    clearTimeout(timer);
+    watch.stop();
     signs = () => {};
   }
 }

@@ -63,9 +63,28 @@ class Counts:
         guard = broken(self.guards, values)
         if guard is None:
             return None
-        named = ["{} {}".format(self.symbols[i][0], sizes[i]) for i in range(len(sizes))]
+        named = ["{} {}".format(self.symbols[i][0], sizes[i]) for i in self.depends(guard[0])]
         told = ": {} took two of its lengths as equal".format(guard[3]) if guard[3] else ""
         return "the plan is for other sizes than {}{}".format(", ".join(named), told)
+
+    def depends(self, number):
+        """The positions of the symbols that a number or a Polynomial depends on, in their order."""
+        found = []
+        seen = {}
+        stack = [number]
+        while stack:
+            n = stack.pop()
+            for atoms in () if type(n) is int else n.terms:
+                for a in atoms:
+                    if a in seen:
+                        continue
+                    seen[a] = True
+                    atom = self.atoms[a]
+                    if type(atom) is int:
+                        found.append(atom)
+                    else:
+                        stack.extend(atom[1:])
+        return sorted(found)
 
 
 def counts_of(plan, scope):

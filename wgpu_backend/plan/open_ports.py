@@ -179,9 +179,14 @@ def _list(found, most=100000):
 # -- the sizes of a call ------------------------------------------------------------------------------------------
 
 
+class OtherSizes(ValueError):
+    """The plan does not serve the sizes of a call."""
+
+
 def sizes_of(counts, ports, given, last=None):
     """The values of the symbols, as a tuple, from the inputs of a call: arrays with a shape, or bytes. last: those of
-    the previous call, whose inputs are reused where None is given. Raises ValueError if the inputs do not fit."""
+    the previous call, whose inputs are reused where None is given. Raises ValueError if the inputs do not fit,
+    OtherSizes if the plan does not serve their sizes."""
     equations = _equations(ports, given)
     known = _known(counts, [e for e in equations if type(e[0]) is not int])
     for i in range(len(last or ())):
@@ -197,7 +202,7 @@ def sizes_of(counts, ports, given, last=None):
     values = counts.values(sizes)
     refusal = counts.refusal(sizes, values)
     if refusal:
-        raise ValueError("was made for other sizes: " + refusal)
+        raise OtherSizes("was made for other sizes: " + refusal)
     for count, wanted, port in equations:
         if at(count, values) != wanted:
             port = closed(port, values)
@@ -230,7 +235,7 @@ def _known(counts, waiting):
     while waiting:
         left = []
         for count, wanted, port in waiting:
-            unknown = [s for s in _symbols(count, counts) if s not in known]
+            unknown = [s for s in counts.depends(count) if s not in known]
             if len(unknown) == 1:
                 known[unknown[0]] = _solved(counts, count, wanted, unknown[0], known, port)
             elif unknown:
@@ -251,26 +256,6 @@ def bytes_of(data, port):
 
 def _named(counts, sizes):
     return " and ".join(["{} is {}".format(counts.symbols[i][0], sizes[i]) for i in range(len(sizes))])
-
-
-def _symbols(count, counts):
-    """The indices of the symbols that a Polynomial depends on."""
-    found = {}
-    seen = {}
-    stack = [count]
-    while stack:
-        n = stack.pop()
-        for atoms in () if type(n) is int else n.terms:
-            for a in atoms:
-                if a in seen:
-                    continue
-                seen[a] = True
-                atom = counts.atoms[a]
-                if type(atom) is not int:
-                    stack.extend(atom[1:])
-                else:
-                    found[atom] = True
-    return list(found)
 
 
 def _solved(counts, count, wanted, symbol, known, port):

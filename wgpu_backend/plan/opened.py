@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from emberlet.backend.axes import ATTEMPTS, Axes, argument_names, named, of_model
 from emberlet.backend.opening import Opening
-from emberlet.errors import ModelError, ShapeError
+from emberlet.errors import EmberletError, ModelError, ShapeError
 from emberlet.sizes.polynomial import Polynomial
 from emberlet.sizes.size import SizeNeeded
 from emberlet.tensor import Tensor
@@ -36,12 +37,29 @@ def planned_for(
         raise ModelError(f"give {without[0]!r} a limit, such as {without[0]}=1..512: a plan reserves memory for it")
     if numbers is None:
         raise ModelError("the shapes of the examples do not fit the named axes of the model's inputs")
+
+    def attempt(axes: Axes) -> tuple[Any, str, bool]:
+        return _attempted(axes, opened, numbers, shapes, lambda opening: plan(model, examples, backend, opening))
+
+    planned, problem, refused = attempt(axes)
+    if planned:
+        return planned
+    if refused:
+        plan(model, examples, backend)  # raises the model's own error where it refuses the examples, too
+    above = _above_0(axes, opened, numbers, lambda axes: bool(attempt(axes)[0]))
+    raise ModelError(f"no single plan serves all of these sizes: {problem}{above}")
+
+
+def _attempted(
+    axes: Axes, opened: list[str], numbers: dict[str, int], shapes: list[Any], plan: Callable[[Opening], Any]
+) -> tuple[Any, str, bool]:
+    """(the first plan that serves all sizes, or None; else why the first attempt failed, as a text; whether the model
+    refused the sizes in all attempts)."""
     problem = ""
     refused = True
     for attempt in ATTEMPTS:
-        opening = Opening(axes, opened, numbers, attempt, shapes, [])
         try:
-            planned = plan(model, examples, backend, opening)
+            planned = plan(Opening(axes, opened, numbers, attempt, shapes, []))
         except SizeNeeded as error:
             raise ModelError(f"{' and '.join(error.symbols)} cannot be left open: {error}") from error
         except ShapeError as error:
@@ -50,11 +68,35 @@ def planned_for(
         refused = False
         found = _unserved(next(iter(planned[-1].values()))[0].counts, axes)
         if found is None:
-            return planned
+            return planned, "", False
         problem = problem or found
-    if refused:
-        plan(model, examples, backend)  # raises the model's own error where it refuses the examples, too
-    raise ModelError(f"no single plan serves all of these sizes: {problem}")
+    return None, problem, refused
+
+
+def _above_0(axes: Axes, opened: list[str], numbers: dict[str, int], serves: Callable[[Axes], bool]) -> str:
+    """What to do where a plan serves all sizes once some ranges leave 0 out, as the end of a message: the fewest
+    ranges, one or all. serves: whether there is a plan for such Axes."""
+    at_0 = [name for name in opened if axes.limits[name][0] == 0 and numbers[name]]
+    for names in [[name] for name in at_0] + ([at_0] if len(at_0) > 1 else []):
+        limits = dict(axes.limits)
+        for name in names:
+            _, highest, capacity, step = limits[name]
+            limits[name] = (step, highest, capacity, step)
+        raised = copy.copy(axes)
+        raised.limits = limits
+        try:
+            if serves(raised):
+                ranges = " and ".join(_range_of(name, limits[name]) for name in names)
+                return f"; {' and '.join(names)} cannot be 0 here: take {ranges}"
+        except EmberletError:
+            continue
+    return ""
+
+
+def _range_of(name: str, limits: tuple[int, int, int | None, int]) -> str:
+    """A range as the option --dim takes it."""
+    lowest, highest, _, step = limits
+    return f"{name}={lowest}..{highest}" + (f":{step}" if step > 1 else "")
 
 
 def _unserved(counts: Any, axes: Any) -> str | None:

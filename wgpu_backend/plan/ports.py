@@ -7,6 +7,10 @@ from ..run import storage
 from .port import called
 
 
+class OtherSizesError(FormatError):
+    """The plan does not serve the sizes of a call: one made for them does."""
+
+
 class Ported:
     """A model whose `program` runs on words. origin: the file's name; inputs, outputs: lists of Port, and of OpenPort
     if the plan has open sizes."""
@@ -14,21 +18,23 @@ class Ported:
     computed = ()  # ComputedIndex: results of the program after those for `outputs`
     _sizes = None
 
-    def _bad(self, message):
-        raise FormatError("{}: the model {}".format(self.origin, message))
+    def _bad(self, message, error=FormatError):
+        raise error("{}: the model {}".format(self.origin, message))
 
     counts = None  # the Counts of a plan with open sizes
 
     def sizes(self, inputs):
         """The values of the plan's open sizes for these inputs; None if it has none. Raises FormatError if the inputs
-        do not fit."""
+        do not fit, OtherSizesError if the plan does not serve their sizes."""
         if self.counts is None:
             return None
-        from .open_ports import sizes_of
+        from .open_ports import OtherSizes, sizes_of
 
         self._check_number(inputs)
         try:
             self._sizes = sizes_of(self.counts, self.inputs, inputs, self._sizes)
+        except OtherSizes as error:
+            self._bad(error, OtherSizesError)
         except ValueError as error:
             self._bad(error)
         return self._sizes
