@@ -197,7 +197,7 @@ def test_weights_without_elements_have_every_scheme(shape: Any, more: Any) -> No
     ({"level": 8, "value_dtype": "float8_e4m3fn"}, {"level": (8, 8), "value_dtype": "float8_e4m3fn"}),
     ({"level": 8, "value_dtype": "float8_e4m3fn"}, {"level": 8, "value_dtype": "float8_e5m2"}),
     ({"level": 8, "value_dtype": "float8_e5m2"}, {"bits": 4, "level": 8, "value_dtype": "float4_e2m1fn"}),
-    ({"level": 8, "scale_dtype": "float8_e8m0fnu"}, {"level": 8, "scale_dtype": "float8_e4m3fn"}),
+    ({"level": 8, "scale_dtype": "float8_e8m0fnu"}, {"level": (8, 8), "scale_dtype": "float8_e4m3fn"}),
 ])  # fmt: skip
 def test_packed_weights_of_another_scheme_are_quantized_again(one: Any, other: Any, way: str, tmp_path: Path) -> None:
     for turn, (first, second) in enumerate(((one, other), (other, one))):
