@@ -137,6 +137,54 @@ def test_levels_of_the_same_scale_are_kept_and_others_are_not(where: str) -> Non
             np.testing.assert_array_equal(run(where, layer, q), np.array(again.tolist(), np.uint8))
 
 
+@pytest.mark.parametrize("scale", [0.07, -0.05, 0.0, math.inf])
+@pytest.mark.parametrize("of", [0.05, -0.05, math.inf])
+@pytest.mark.parametrize("as_tensors", [False, True])
+def test_the_largest_of_levels_of_any_scale(where: str, scale: float, of: float, as_tensors: bool) -> None:
+    """The largest of numbers with NaN is NaN, which has the lowest level."""
+    q = np.random.default_rng(0).integers(-128, 128, (1, 8, 6, 6)).astype(np.int8)
+    given = [np.float32(of), np.int8(3), np.float32(scale), np.int8(3)]
+
+    def layer(q: Any) -> Any:
+        numbers = [emberlet.asarray(n, backend=q.backend) if as_tensors else n for n in given]
+        x = F.max_pool2d(F.dequantize_linear(q, *numbers[:2]), 2)
+        return F.quantize_linear(x, *numbers[2:], dtype="int8")
+
+    with np.errstate(all="ignore"):
+        real = (q.astype(np.float32) - 3) * np.float32(of)
+        largest = real.reshape(1, 8, 3, 2, 3, 2).max((3, 5))
+        quotient = np.rint(largest / np.float32(scale)) + 3
+        want = np.where(np.isnan(quotient), -128, np.clip(quotient, -128, 127)).astype(np.int8)
+    np.testing.assert_array_equal(run(where, layer, q), want)
+
+
+CHANNELS: dict[str, Callable[[Any], Any]] = {
+    "tabled": F.exp,
+    "pooled": lambda x: F.max_pool2d(x, 2),
+    "joined": lambda x: F.concat([x[:, :3], x[:, 3:]], 1),
+    "as they are": lambda x: x,
+}
+
+
+@every("name", list(CHANNELS))
+@pytest.mark.parametrize("filled", [True, False])
+@pytest.mark.parametrize("scales", [True, False])
+def test_numbers_for_each_channel_may_all_be_the_same(where: str, name: str, filled: bool, scales: bool) -> None:
+    q = np.random.default_rng(0).integers(-128, 128, (1, 8, 4, 6)).astype(np.int8)
+
+    def layer(q: Any) -> Any:
+        def channels(n: float, dtype: str) -> Any:
+            if filled:
+                return F.full((8,), n, dtype=dtype, device=q.backend)
+            return emberlet.asarray(np.full(8, n, dtype), device=q.backend)
+
+        scale = channels(0.05, "float32") if scales else 0.05
+        x = CHANNELS[name](F.dequantize_linear(q, 0.0125, 3))
+        return F.quantize_linear(x, scale, channels(3, "int8"), axis=1)
+
+    np.testing.assert_array_equal(run(where, layer, q), np.asarray(layer(emberlet.asarray(q, backend="numpy"))))
+
+
 class Layers(nn.Module):
     """Dense and convolutional layers with packed weights between dequantized and float values."""
 

@@ -11,6 +11,7 @@ from emberlet.sizes.questions import known_equal
 from emberlet.sizes.size import is_open
 from emberlet.tensor import Tensor
 
+from .host_evaluation import given
 from .levels import parts
 from .node import ELEMENTWISE, depends_on_input
 
@@ -26,7 +27,10 @@ _SCALES = (2.0**-60, 2.0**60)  # that give a level back from the float it stands
 def to_levels(x, zero, low, high, dtype):
     """`functional.to_levels`, for tensors that are recorded."""
     found = None
-    if dtype.bits == 8 and (zero is None or _number(zero.data) is not None):
+    point = None if zero is None else _number(zero.data)
+    if dtype.bits == 8 and (zero is None or point is not None):
+        if zero is not None:  # however many elements are filled with it
+            zero = x.backend.full((), point, zero.dtype)
         scale = _divisor(x.data)
         if scale is not None:
             levels = _Levels(x, zero, scale, low, high, dtype)
@@ -37,8 +41,10 @@ def to_levels(x, zero, low, high, dtype):
 
 
 def _divisor(node):
-    """The number that a quotient is divided by; else None."""
-    return _number(node.srcs[1]) if node.op == "binary" and node.arg == "div" else None
+    """The number that each element of a quotient is divided by; else None."""
+    if node.op != "binary" or node.arg != "div" or not known_equal(node.srcs[0].shape, node.shape):
+        return None
+    return _number(node.srcs[1])
 
 
 def _number(node):
@@ -56,14 +62,15 @@ class _Levels:
 
     def __init__(self, x, zero, scale, low, high, dtype):
         self.backend = x.backend
-        self.source, self.divisor = x.data.srcs
+        self.source = x.data.srcs[0]
         self.scale = scale
+        self.divisor = x.backend.full((), scale, x.dtype)
         self.zero, self.low, self.high, self.dtype = zero, low, high, dtype
 
     def moved(self, node):
         """The levels of a node that is moved from dequantized ones, or the largest of them; else None."""
         backend = self.backend
-        if node.op == "pool" and node.arg[0] == "max":
+        if node.op == "pool" and node.arg[0] == "max" and self._ascends():
             inner = self._of(node.srcs[0])
             return None if inner is None else backend.pool("max", inner, *node.arg[1:])
         if node.op == "concat":
@@ -71,17 +78,28 @@ class _Levels:
             return None if [1 for t in inner if t is None] else backend.concat(inner, node.arg)
         return self._same(node)
 
+    def _ascends(self):
+        """Whether a larger number has a level as high or higher: the scale is positive, and as a float32 as well."""
+        return _SCALES[0] < self.scale < _SCALES[1]
+
     def _of(self, node):
         """The levels of a dequantized node, or of one that `moved` knows; else None."""
         found = self.moved(node)
         if found is None and self._parts(node) is not None:
-            x = self.backend.binary("div", _tensor(node, self.backend), _tensor(self.divisor, self.backend))
+            x = self.backend.binary("div", _tensor(node, self.backend), self.divisor)
             found = rounded_levels(x, self.zero, self.low, self.high, self.dtype)
         return found
 
     def _parts(self, node):
         found = parts(_tensor(node, self.backend)) if node.dtype is dtypes.float32 else None
-        return found if found and found[0].dtype.bits == 8 and found[2] is not None else None
+        if found is None or found[0].dtype.bits != 8 or found[2] is None:
+            return None
+        # An infinite scale makes NaN of a level that is the zero point: the largest number, but the lowest level.
+        scales = given(found[2].data, self.backend.host)
+        if scales is None:
+            return None
+        numbers = self.backend.host.to_list(self.backend.host.reshape(scales, (scales.size,)))
+        return found if all(abs(n) < _SCALES[1] for n in numbers) else None
 
     def _same(self, node):
         """The levels that a node was dequantized from, if they are to be the same; else None."""
@@ -91,7 +109,7 @@ class _Levels:
         q, zero, scale = found
         points = [0 if z is None else _number(z.data) for z in (zero, self.zero)]
         same = None not in points and points[0] == points[1] and _number(scale.data) == self.scale
-        return q if same and _SCALES[0] < self.scale < _SCALES[1] else None
+        return q if same and self._ascends() else None
 
 
 # -- tables ---------------------------------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ _EVEN = bytes((0, 1, 2, 3, 8, 9, 10, 11, 20, 21, 22, 23, 28, 29, 30, 31))  # 0 a
 
 
 def takes_pad(node):
-    """Whether a "conv" node's kernel adds the border of its padded picture itself."""
+    """Whether a "conv" node's kernel adds the border of its picture itself: zeros, around the height and the width."""
     x, weight = node.srcs
     stride, padding, _, groups = node.arg
     floats = node.dtype.kind == "float" and storage.word(x.dtype) == "f32"
@@ -42,8 +42,15 @@ def takes_pad(node):
         and min(node.shape[-1], inside) >= 4
         and node.shape[0] * groups >= split.ENOUGH
         and 4 * x.shape[2] * x.shape[3] <= PLANE
-        and [low >= 0 and high >= 0 for low, high in x.arg[0]] == [True] * 4
+        and _adds_zeros(x)
     )
+
+
+def _adds_zeros(pad):
+    """Whether a "pad" node adds zeros around the last two of four axes, and nothing else."""
+    (batch, channels, rows, columns), value = pad.arg
+    borders = batch == channels == (0, 0) and min(rows + columns) >= 0
+    return borders and not is_open(value) and value == 0
 
 
 def _is_integers(node):
