@@ -196,8 +196,8 @@ class NativeOrNumpy:
         self.refused, self._plain = error.with_traceback(None), plain
         self._native = self._short = None
         plain.warns = True
-        if plain.cut is not None:
-            warn_uncompiled(self.model, ", in machine code or on NumPy,", plain.cut)
+        if uncompiled := plain.cut or plain.unfit:
+            warn_uncompiled(self.model, ", in machine code or on NumPy,", uncompiled)
             return
         name = getattr(self.model, "__name__", type(self.model).__name__)
         warn(f'{name} is compiled for NumPy (compile(backend="numpy") asks for that), not to machine code: {error}')

@@ -68,7 +68,7 @@ class Compiled:
             raise BackendError(f"plans of NumPy calls are made for the numpy backend, not for {found!r}")
         self.backend = found
         self.cut: ValueNeeded | None = None
-        self._unfit: ValueNeeded | None = None  # the refusal of the first arguments for which there are no plans
+        self.unfit: ValueNeeded | None = None  # the refusal of the first arguments for which there are no plans
         self.fixed: dict[str, BackendError] = {}
         self.unopened: EmberletError | None = None
         self._dims = dims
@@ -152,7 +152,7 @@ class Compiled:
             found = every[-1] if every else None
         if found is None:
             none = BackendError("there is no plan yet: call the compiled model, or give examples")
-            raise self.cut or self._unfit or none
+            raise self.cut or self.unfit or none
         return found
 
     def release(self) -> None:
@@ -213,10 +213,10 @@ class Compiled:
     def _without_plan(self, arguments: list[Any]) -> Any:
         """The model's own result for arguments that have no plan. Later calls with others have one."""
         result = self.model(*arguments)  # or its error, of which no warning tells
-        if self._unfit is None:
-            self._unfit = ValueNeeded(unfit(arguments) or "")
+        if self.unfit is None:
+            self.unfit = ValueNeeded(unfit(arguments) or "")
             if self.warns:
-                warn_uncompiled(self.model, " for these arguments on NumPy", self._unfit)
+                warn_uncompiled(self.model, " for these arguments on NumPy", self.unfit)
         return result
 
     def _find_open(self, arguments: list[Any]) -> tuple[OpenPlan, dict[str, int]] | None:
