@@ -118,3 +118,17 @@ def test_saved_plans_have_packed_weights(tmp_path: Any, name: str) -> None:
     assert (tmp_path / name).stat().st_size < 96 * 208 * 4 // 2
     (found,) = plan_file.load(str(tmp_path / name)).run(x)
     np.testing.assert_allclose(found, layer(x), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_product_of_constants_is_computed_when_the_plan_is_made(backend: str) -> None:
+    rng = np.random.default_rng(1)
+    for _ in range(8):
+        given, sizes, real = drawn(rng)
+        tensors = {k: None if v is None else F.asarray(v, backend=backend) for k, v in given.items()}
+        x = rng.standard_normal((2, sizes["rows"])).astype(np.float32)
+        constant = F.asarray(x, backend=backend)
+        compiled = Compiled(lambda y, c=constant, t=tensors, s=sizes: y + F.matmul_nbits(c, **t, **s), (), backend)
+        got = np.asarray(compiled(F.zeros((2, sizes["columns"]), backend=backend)))
+        near = 1e-6 * (np.abs(x) @ np.abs(real)) + 1e-5
+        assert (np.abs(got - x.astype(np.float64) @ real) <= near).all(), sizes

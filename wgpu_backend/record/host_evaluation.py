@@ -1,5 +1,6 @@
 """Computes recorded nodes on the host backend, such as the constants of a plan made without a GPU."""
 
+from emberlet import dtypes
 from emberlet.backend.axes import closed
 from emberlet.errors import BackendError
 
@@ -109,6 +110,26 @@ def _attention(host, node, srcs):
     return dot_product_attention(srcs[0], srcs[1], srcs[2], bias, scale, softcap, blind, sink)
 
 
+def _packed(host, node, srcs):
+    """The product with weights of few bits that are laid out for kernels (packed_weights.py)."""
+    from emberlet.functional.indexing.picking import take
+    from emberlet.functional.movement.joining import concat
+
+    x, words, scales = srcs[:3]
+    bits, block = node.arg
+    rows, half = x.shape[1], 1 << (bits - 1)
+    panels, _, lanes = words.shape
+    shifts = host.reshape(host.arange(0, bits, 32 // bits, dtypes.uint32), (32 // bits, 1))
+    levels = (words.reshape((panels, words.shape[1], 1, lanes)) >> shifts) & (2 * half - 1)
+    levels = levels.reshape((panels, words.shape[1] * 32 // bits, lanes))[:, :rows]
+    blocks = host.arange(0, 1, rows, dtypes.int32) // block
+    zeros = half if len(srcs) == 3 else take(srcs[3], blocks, axis=1)
+    levels = levels ^ half if len(srcs) == 3 else levels
+    out = x @ ((levels.astype(dtypes.float32) - zeros) * take(scales, blocks, axis=1))
+    last = node.shape[1] - (panels - 1) * lanes  # columns that only the last panel has
+    return concat([out[i] for i in range(panels - 1)] + [out[panels - 1][:, lanes - last :]], axis=1)
+
+
 _EVALUATE = {
     "full": lambda host, n, s: host.full(n.shape, n.arg, n.dtype),
     "arange": lambda host, n, s: host.arange(n.arg[0], n.arg[1], n.count, n.dtype),
@@ -125,6 +146,7 @@ _EVALUATE = {
     "merge_runs": lambda host, n, s: s[1],
     "matmul": lambda host, n, s: host.matmul(*_wide(host, n, s)),
     "conv": _conv,
+    "packed": _packed,
     "pool": lambda host, n, s: host.pool(n.arg[0], s[0], n.arg[1], n.arg[2], n.arg[3], n.arg[4]),
     "attention": _attention,
     "take": lambda host, n, s: host.take(s[0], s[1], n.arg),
