@@ -14,7 +14,7 @@ from ..ops.activations import AlphaConfig, Gelu, GeluConfig, HardSigmoid, Swish
 from ..ops.arithmetic import Clip, Div, Mul
 from ..ops.elementwise import Erf, HardSwish, Mish, Sigmoid, Softplus, Tanh
 from .idempotent import bounds
-from .patterns import Call, Found, Named, Number, Pattern, Product, close
+from .patterns import Call, Found, Named, Number, Pattern, Product, close, product
 from .rewriting import Change, Rewrite, Walk, instead, rewrite
 
 SAID = "recognized {} activations written as parts"
@@ -54,8 +54,11 @@ def step(node: Node[Any], walk: Walk) -> Change | None:
     out = node.outputs[0]
     if not isinstance(node, Mul | Div) or not node.dtype(0).is_float or not isinstance(out.type, TensorType):
         return None
+    parts = product(node, walk)
+    if parts is None:
+        return None
     for formula, kind, config in TABLE:
-        for found in formula.made_by(node, walk, {}):
+        for found in formula.made_of(parts, walk, {}):
             if found["x"].type == out.type:
                 return instead(node, SAID, kind(node.name, (found["x"],), node.outputs, config(found)))
     return None

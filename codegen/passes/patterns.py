@@ -2,7 +2,8 @@
 
 A product matches through nested products, quotients, powers and roots, in any order, and its numbers are multiplied; a
 sum matches in either order. The same name stands for the same value everywhere. Exporters write the same function in
-many of these ways.
+many of these ways. Powers of a value are added only where that keeps its domain: x * x / x is not x at 0, nor is
+sqrt(x) * sqrt(x) below it.
 """
 
 from __future__ import annotations
@@ -10,16 +11,31 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from itertools import permutations
-from typing import Any
+from typing import Any, NamedTuple
+
+from emberlet import dtypes
+from emberlet.dtypes import DType
 
 from ..ir.argument import Argument
 from ..ir.graph import Node
+from ..ir.types import TensorType
 from ..ops.arithmetic import Add, Div, Mul, Pow, Sub
 from ..ops.elementwise import Reciprocal, Sqrt
 from .rewriting import Walk, number
 
+MOST = 3  # different factors of a formula
+DEEPEST = 16  # products, quotients and powers within each other that a formula is written as
+
 Found = dict[str, Any]
 """What the names of a pattern stand for: Arguments, and floats for those of numbers."""
+
+
+class Parts(NamedTuple):
+    """What a node multiplies: the product of the constants, which have this dtype, and factors with their powers."""
+
+    constant: float
+    factors: list[tuple[Argument, float]]
+    dtype: DType
 
 
 class Pattern:
@@ -72,7 +88,7 @@ class Number(Pattern):
 
     def matches(self, a: Argument, walk: Walk, found: Found) -> Iterator[Found]:
         n = number(a)
-        if n is not None and (self.value is None or close(n, self.value)):
+        if n is not None and (self.value is None or close(n, self.value, dtype_of(a))):
             yield {**found, self.name: n}
 
 
@@ -111,19 +127,16 @@ class Product(Pattern):
         self.number, self.names, self.factors = number, names, factors
 
     def matches(self, a: Argument, walk: Walk, found: Found) -> Iterator[Found]:
-        yield from self._factors(1.0, [(a, 1.0)], walk, found)
+        yield from self.made_of(Parts(1.0, [(a, 1.0)], dtype_of(a)), walk, found)
         node = walk.producer(a)
-        if node is not None:
-            yield from self.made_by(node, walk, found)
+        parts = None if node is None else product(node, walk)
+        if parts is not None:
+            yield from self.made_of(parts, walk, found)
 
-    def made_by(self, node: Node[Any], walk: Walk, found: Found) -> Iterator[Found]:
-        """As `matches`, for what a node computes."""
-        yield from self._factors(*product(node, walk), walk, found)
-
-    def _factors(
-        self, constant: float, factors: list[tuple[Argument, float]], walk: Walk, found: Found
-    ) -> Iterator[Found]:
-        if len(factors) != len(self.factors) or not (self.names or close(constant, self.number)):
+    def made_of(self, parts: Parts, walk: Walk, found: Found) -> Iterator[Found]:
+        """As `matches`, for a product."""
+        constant, factors, dtype = parts
+        if len(factors) != len(self.factors) or not (self.names or close(constant, self.number, dtype)):
             return
         numbers = dict.fromkeys(self.names, constant / self.number)
         for order in permutations(factors):
@@ -151,16 +164,21 @@ def sqrt(x: Pattern) -> Product:
     return x**0.5
 
 
-def close(n: float, wanted: float) -> bool:
-    """Whether a constant is this number: a whole one or a half exactly, others to the digits that files write."""
-    return n == wanted if not 2 * wanted % 1 else math.isclose(n, wanted, rel_tol=1e-4)
+def close(n: float, wanted: float, dtype: DType = dtypes.float32) -> bool:
+    """Whether a constant is this number: a whole one or a half exactly, others to the digits that files write and their
+    dtype holds."""
+    digits = {dtypes.float16: 2.0**-11, dtypes.bfloat16: 2.0**-8}.get(dtype, 1e-4)
+    return n == wanted if not 2 * wanted % 1 else math.isclose(n, wanted, rel_tol=digits)
 
 
-def product(node: Node[Any], walk: Walk) -> tuple[float, list[tuple[Argument, float]]]:
-    """(the product of the constants, [(factor, power)…]) of what a node computes. Products that others read, too, are
-    factors."""
+def dtype_of(a: Argument) -> DType:
+    return a.type.dtype if isinstance(a.type, TensorType) else dtypes.float32
+
+
+def product(node: Node[Any], walk: Walk, depth: int = 0) -> Parts | None:
+    """What a node multiplies; None if that is more than formulas have. Products that others read, too, are factors."""
     constant = 1.0
-    powers: dict[str, tuple[Argument, float]] = {}
+    powers: dict[tuple[str, bool, int | None], tuple[Argument, float]] = {}
     for a, power in operands(node):
         n = number(a)
         if n is not None and (n > 0 or power == 1 or (n < 0 and power == -1)):
@@ -169,12 +187,18 @@ def product(node: Node[Any], walk: Walk) -> tuple[float, list[tuple[Argument, fl
         inner = walk.producer(a)
         factors = [(a, 1.0)]
         if abs(power) == 1 and inner is not None and operands(inner) and (walk.alone(a) or is_power(inner)):
-            more, factors = product(inner, walk)
-            constant *= more**power if more else 0.0
+            within = product(inner, walk, depth + 1) if depth < DEEPEST else None
+            if within is None:
+                return None
+            constant *= within.constant**power if within.constant else 0.0
+            factors = within.factors
         for factor, own in factors:
-            before = powers.get(factor.name, (factor, 0.0))[1]
-            powers[factor.name] = factor, before + own * power
-    return constant, list(powers.values())
+            own *= power
+            key = factor.name, own > 0, None if own and own % 1 == 0 else len(powers)
+            powers[key] = factor, powers.get(key, (factor, 0.0))[1] + own
+        if len(powers) > MOST:
+            return None
+    return Parts(constant, list(powers.values()), dtype_of(node.outputs[0]))
 
 
 def operands(node: Node[Any]) -> list[tuple[Argument, float]]:

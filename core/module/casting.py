@@ -22,9 +22,11 @@ def cast(module, dtype):
     found = {}  # name -> leaf, each leaf once
     known = {}
     packed = []
-    for name, holder, _, leaf in leaves(module, (Param, Tensor)):
+    for name, holder, key, leaf in leaves(module, (Param, Tensor)):
         if hasattr(holder, "cast_values"):
             packed.append(holder)
+        elif hasattr(holder, "keeps") and holder.keeps(key):
+            known[id(leaf)] = True
         elif id(leaf) not in known:
             known[id(leaf)] = True
             found[name] = leaf

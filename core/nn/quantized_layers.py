@@ -6,6 +6,7 @@ Their `bias` is a float as well, which is rounded to a multiple of the scales' p
 """
 
 from .. import dtypes
+from ..errors import ArgumentError
 from ..functional.dense import linear
 from ..functional.indexing.picking import take
 from ..functional.movement.rearranging import reshape
@@ -30,6 +31,19 @@ def _integers(layer):
     return layer.input, (levels, scales, zero), bias, layer.output[:2], dtype
 
 
+def _check_grids(block_size, input, output):
+    if (input is None) != (output is None):
+        raise ArgumentError(
+            "a layer of integers has both input=(scale, zero point) and output=(scale, zero point); give "
+            "{} as well, or neither".format("output" if output is None else "input")
+        )
+    if input is not None and block_size is not None:
+        raise ArgumentError(
+            "a layer of integers has one scale for each output, not one for each {!r} weights; leave block_size out, "
+            "or input and output".format(block_size)
+        )
+
+
 def _scheme(bits, block_size, affine):
     return WeightScheme(bits, "affine" if affine else "symmetric", block_size or "channel")
 
@@ -38,16 +52,23 @@ class QuantizedLinear(Linear):
     """A Linear with a QuantizedWeight, which products read a few columns at a time, on every backend.
 
     x (…, d_input) -> (…, d_output). bits: 8, 4 or 2; block_size: how many of an output's weights share a scale (None:
-    all); affine: with zero points; input, output: see above. `Module.quantize_weights` makes these of Linear.
+    all); affine: with zero points; input, output: None, or both (scale, zero point), so that it takes and gives uint8
+    or int8, without block_size (`output` may name the dtype as its third). `Module.quantize_weights` makes these of
+    Linear. Raises ArgumentError for an input without an output, or with a block_size.
     """
 
     SHOWN = "d_input d_output bias bits block_size input? output?"
     input = output = None  # of those that quantize_weights makes
 
+    def keeps(self, key):
+        """Whether `cast` leaves a parameter as it is: the bias of a layer of integers stands for integers."""
+        return key == "bias" and self.input is not None
+
     def __init__(
         self, d_input, d_output, bias=True, bits=8, block_size=None, affine=False, dtype=None, backend=None, input=None,
         output=None,
     ):  # fmt: skip
+        _check_grids(block_size, input, output)
         self.input, self.output = input, output
         self.d_input = d_input
         self.d_output = d_output
@@ -87,17 +108,23 @@ class QuantizedConv(Conv):
     """Base of the convolutions with a QuantizedWeight, which is dequantized when they run.
 
     bits: 8, 4 or 2; block_size: how many of an output channel's weights share a scale (None: all); affine: with zero
-    points; input, output: see above; everything else as in Conv. `Module.quantize_weights` makes these of
-    convolutions.
+    points; input, output: None, or both (scale, zero point), so that it takes and gives uint8 or int8, without
+    block_size (`output` may name the dtype as its third); everything else as in Conv. `Module.quantize_weights` makes
+    these of convolutions. Raises ArgumentError for an input without an output, or with a block_size.
     """
 
     SHOWN = "stride kernel_size dilation groups padding bits block_size input? output?"
     input = output = None  # of those that quantize_weights makes
 
+    def keeps(self, key):
+        """Whether `cast` leaves a parameter as it is: the bias of a layer of integers stands for integers."""
+        return key == "bias" and self.input is not None
+
     def __init__(
         self, in_channels, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1, bias=True,
         bits=8, block_size=None, affine=False, dtype=None, backend=None, input=None, output=None,
     ):  # fmt: skip
+        _check_grids(block_size, input, output)
         self.input, self.output = input, output
         Conv.__init__(
             self, in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, dtype, backend
@@ -173,6 +200,8 @@ class QuantizedEmbedding(Embedding):
     def forward(self, x):
         """x (…) of integers -> (…, d_model), floats. python and numpy raise IndexingError for an index out of range."""
         w = self.weight
+        if not self.d_model:
+            return Embedding.forward(self, x)
         at = reshape(x, (-1 if x.size else 0,))
         blocks = w.values.shape[1]
 

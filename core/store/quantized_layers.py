@@ -51,10 +51,13 @@ def fitted(module: Module, at: At, layout: str | None) -> Fitted:
     """The weights of layers that `at` holds in another form than the module. layout: that of float weights."""
     out = Fitted({}, {}, {}, {})
     # The weights that a file holds as integers with scales, by their own names.
-    stored = {plain_name(n): n for n, s in at.items() if s.real is not None and plain_name(n) not in at}
+    plain = {n: plain_name(n) for n, s in at.items() if s.real is not None}
+    stored = {own: n for n, own in plain.items() if own == n or own not in at}
     at = {**at, **{name: at[n].real.named(name) for name, n in stored.items()}}  # type: ignore[union-attr]
     for path, _, layer, axis in layers_with_weights(module):
-        name = path + "weight"
+        name, bias = path + "weight", path + "bias"
+        if bias in stored and getattr(layer, "bias", None) is not None:
+            out.found[bias], out.taken[bias] = at[bias], (stored[bias],)
         old = _old_names(path, at)
         held = {**{n: s for n, s in at.items() if n not in old}, **{old[n]: at[n] for n in old}} if old else at
         try:

@@ -316,3 +316,9 @@ def test_named_tuples_hold_tensors_and_complex_numbers() -> None:
 
     z = emberlet.asarray(1 + 2j, dtype="complex128")
     assert F.stack(Pair(z, 0.5j)).tolist() == [1 + 2j, 0.5j]
+
+
+def test_a_conjugate_without_axes_is_an_array() -> None:
+    found = emberlet.conj(emberlet.asarray(np.array(1 + 2j)))
+    assert isinstance(found.data, np.ndarray)
+    assert complex(found) == 1 - 2j

@@ -84,3 +84,41 @@ def test_parts_that_do_not_fit_are_refused(part: str, tmp_path: Path) -> None:
     store.save(store.store_of(held), tmp_path / "m.safetensors")
     with pytest.raises(FormatError, match="no JSON" if part == "state" else f"{part} has"):
         store.open(tmp_path / "m.safetensors")
+
+
+def test_the_layout_is_that_of_pytorch(tmp_path: Path) -> None:
+    """Of a square weight too, whose shape does not tell."""
+    held, weight = stored("nf4", False, (64, 64), 64)
+    store.save(store.store_of(held), tmp_path / "m.safetensors")
+    net = emberlet.Module()
+    net.fc = nn.Linear(64, 64)
+    net.load_from(tmp_path / "m.safetensors")
+    np.testing.assert_allclose(np.asarray(net.fc.weight.val()).T, weight, rtol=1e-6, atol=1e-7)
+
+
+def said(held: dict[str, Any], path: Path, **more: Any) -> None:
+    """Writes the file with other sizes in its state."""
+    name = "fc.weight.quant_state.bitsandbytes__nf4"
+    state = json.loads(held[name].tobytes()) | more
+    store.save(store.store_of(held | {name: np.frombuffer(json.dumps(state).encode(), np.uint8)}), path)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [{"nested_offset": 10**400}, {"nested_offset": float("nan")}, {"shape": [True, 768]}, {"blocksize": True},
+     {"nested_blocksize": True}],
+)  # fmt: skip
+def test_numbers_that_are_no_sizes_are_refused(more: dict[str, Any], tmp_path: Path) -> None:
+    said(stored("nf4", True, (6, 128), 64)[0], tmp_path / "m.safetensors", **more)
+    with pytest.raises(FormatError, match=r"fc\.weight: its state has no"):
+        store.open(tmp_path / "m.safetensors")
+
+
+@pytest.mark.parametrize("size", [10**12, 10**30])
+@pytest.mark.parametrize("part", ["blocksize", "nested_blocksize"])
+def test_a_block_may_be_longer_than_the_weight(part: str, size: int, tmp_path: Path) -> None:
+    nested = part == "nested_blocksize"
+    held, weight = stored("nf4", nested, (3, 5), 2 if nested else 15)
+    said(held, tmp_path / "m.safetensors", **{part: size})
+    found = store.open(tmp_path / "m.safetensors")["fc.weight"].tensor()
+    np.testing.assert_allclose(np.asarray(found), weight, rtol=1e-6, atol=1e-7)

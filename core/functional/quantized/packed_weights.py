@@ -4,7 +4,7 @@ MatMulNBits and GatherBlockQuantized."""
 from ... import dtypes
 from ...backend import operation
 from ...errors import DTypeError, ShapeError
-from ...shapes import axis_of
+from ...shapes import axis_of, size
 from ..indexing.picking import check_bounds
 from ..movement.rearranging import narrow, permute_dims, reshape
 from ..operands import astype, floating, like, tensor
@@ -115,7 +115,7 @@ def compose_matmul_nbits(x, weight, scales, zero_points, group_indices, bias, *,
         group_indices=group_indices,
     )  # fmt: skip
     backend = x.backend
-    flat = reshape(x, (-1 if x.size else 0, rows))
+    flat = reshape(x, (-1 if x.size else size(x.shape[:-1]), rows))
     out = backend.matmul(flat, permute_dims(astype(real, x.dtype), (1, 0)))
     if bias is not None:
         out = backend.binary("add", out, like(bias, out))

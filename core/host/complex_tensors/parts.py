@@ -46,7 +46,9 @@ def part(x: Any, which: str) -> Tensor:
 def conjugate(x: Any) -> Tensor:
     """The conjugates of a complex tensor."""
     if x.backend.name == "numpy":
-        return Tensor(x.data.conj(), x.dtype, x.shape, x.backend)
+        import numpy as np
+
+        return Tensor(np.asarray(x.data.conj()), x.dtype, x.shape, x.backend)
     return x.backend.from_list([v.conjugate() for v in x.backend.to_list(x)], x.dtype, x.shape)
 
 

@@ -27,10 +27,12 @@ from ..stored import Store
 
 STATE = re.compile(r"(.+)\.quant_state\.bitsandbytes__(nf4|fp4)")
 LONGEST = 1 << 16  # bytes of the JSON
+LARGEST = 3.4028234663852886e38  # float32
 
 
 def joined(store: Store) -> Store:
-    """The store with such weights in the place of their parts. Raises FormatError for parts that do not fit."""
+    """The store with such weights in the place of their parts, in PyTorch's layout. Raises FormatError for parts that
+    do not fit."""
     weights = {m[1]: name for name in store if (m := STATE.fullmatch(name))}
     if not weights:
         return store
@@ -43,7 +45,7 @@ def joined(store: Store) -> Store:
             found.update(_Weight.of(store, name, weights[name]).snapshots(name))
     return Store(
         found, format=store.format, origin=store.origin, metadata=store.metadata, scalars=store.scalars,
-        extras=store.extras, layout=store.layout, nameless=store.nameless,
+        extras=store.extras, layout=store.layout or "pytorch", nameless=store.nameless,
     )  # fmt: skip
 
 
@@ -69,16 +71,16 @@ class _Weight(NamedTuple):
     def of(cls, store: Store, name: str, state: str) -> _Weight:
         said = _state(store, name, state)
         shape, block = said.get("shape"), said.get("blocksize")
-        if not isinstance(shape, list) or not all(isinstance(n, int) and n >= 0 for n in shape):
+        if not isinstance(shape, list) or not all(_is_size(n, 0) for n in shape):
             raise FormatError(f"{store.origin}: {name}: its state has no shape")
-        if not isinstance(block, int) or block < 1:
+        if not isinstance(block, int) or not _is_size(block, 1):
             raise FormatError(f"{store.origin}: {name}: its state has no size of blocks")
         count = prod(shape)
         blocks = -(-count // block)
         wanted = {name: -(-count // 2), name + ".quant_map": 16, name + ".absmax": blocks}
-        nested = said.get("nested_blocksize")
+        nested, offset = said.get("nested_blocksize"), _finite(said.get("nested_offset"))
         if nested is not None:
-            if not isinstance(nested, int) or nested < 1 or not isinstance(said.get("nested_offset"), int | float):
+            if not isinstance(nested, int) or not _is_size(nested, 1) or offset is None:
                 raise FormatError(f"{store.origin}: {name}: its state has no block and offset of the scales")
             wanted |= {name + ".nested_quant_map": 256, name + ".nested_absmax": -(-blocks // nested)}
         for part, size in wanted.items():
@@ -90,10 +92,18 @@ class _Weight(NamedTuple):
             if store[part].dtype.name != dtype:
                 raise FormatError(f"{store.origin}: {part} is {store[part].dtype} where codes are {dtype}")
         two = None
-        if nested is not None:
+        if nested is not None and offset is not None:
             parts = store[name + ".nested_quant_map"], store[name + ".nested_absmax"]
-            two = (*parts, nested, float(said["nested_offset"]))
-        return cls(tuple(shape), block, store[name], store[name + ".quant_map"], store[name + ".absmax"], two)
+            two = (*parts, min(nested, max(1, blocks)), offset)
+        # A block longer than what it is a part of ends with that: the numbers in JSON have no limit.
+        return cls(
+            tuple(shape),
+            min(block, max(1, count)),
+            store[name],
+            store[name + ".quant_map"],
+            store[name + ".absmax"],
+            two,
+        )
 
     def scales(self, backend: Backend) -> Tensor:
         """The scale of each block, float32."""
@@ -140,6 +150,15 @@ class _Weight(NamedTuple):
                 Snapshot(name + ".levels", dtypes.float32, (16,), make=self.numbers, original=name),
             )
         }
+
+
+def _is_size(n: Any, least: int) -> bool:
+    return type(n) is int and n >= least
+
+
+def _finite(n: Any) -> float | None:
+    """A number of JSON as a float; None for others, and if float32 does not hold it."""
+    return float(n) if type(n) in (int, float) and abs(n) <= LARGEST else None
 
 
 def _state(store: Store, name: str, state: str) -> dict[str, Any]:

@@ -1,10 +1,11 @@
-"""The quantized weights of an ONNX file: the integers that DequantizeLinear, MatMulNBits, QLinearConv and QLinearMatMul
-read, with their scales and zero points, as float tensors that know their integers."""
+"""The quantized weights of an ONNX file: the integers that DequantizeLinear, MatMulNBits, QLinearConv, QLinearMatMul
+and QGemm read, with their scales and zero points, as float tensors that know their integers; and biases, as floats."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import partial
 from math import prod
 from typing import NamedTuple
 
@@ -19,7 +20,12 @@ from ..snapshot import Packed, Snapshot
 
 ENDING = re.compile(r"(_quantized|_[Qq]\d(G\d+)?|_DequantizeLinear_Output|_dequantized)$")
 # operator -> the inputs with the integers, the scale and the zero point
-READS = {"DequantizeLinear": (0, 1, 2), "MatMulNBits": (1, 2, 3), "QLinearConv": (3, 4, 5), "QLinearMatMul": (3, 4, 5)}
+READS = {
+    "DequantizeLinear": (0, 1, 2), "MatMulNBits": (1, 2, 3), "QLinearConv": (3, 4, 5), "QLinearMatMul": (3, 4, 5),
+    "QGemm": (3, 4, 5),
+}  # fmt: skip
+BIASES = {"QLinearConv": 8, "QGemm": 6}  # operator -> the input with a bias
+INPUT_SCALE = 1  # of these
 
 
 class Reading(NamedTuple):
@@ -46,10 +52,44 @@ def join(found: Mapping[str, Snapshot], nodes: list[Reading]) -> None:
         if scale.dtype.is_float and values.real is None:
             make = _of_nbits if node.kind == "MatMulNBits" else _of_integers
             values.real = make(node, values, scale, zero)
+        if scale.dtype.is_float:
+            _join_bias(found, node, values, scale, zero)
+
+
+def _join_bias(
+    found: Mapping[str, Snapshot], node: Reading, values: Snapshot, scale: Snapshot, zero: Snapshot | None
+) -> None:
+    """Give a bias of int32 a `real`: its integers times its scale, or those of the weight and the input."""
+    scales = [scale]
+    bias = None
+    if node.kind in BIASES:
+        at = node.inputs[INPUT_SCALE : INPUT_SCALE + 1] + node.inputs[BIASES[node.kind] :][:1]
+        given, bias = [found.get(name) for name in at] if len(at) == 2 else (None, None)
+        if given is None or not given.dtype.is_float or given.size != 1:
+            return
+        scales.append(given)
+    elif node.kind == "DequantizeLinear" and zero is None:
+        bias = values
+    if bias is None or bias.real is not None or bias.dtype is not dtypes.int32 or len(bias.shape) != 1:
+        return
+    if scale.shape in ((), (1,), bias.shape):
+        bias.real = Snapshot(
+            plain_name(bias.name), dtypes.float32, bias.shape, make=partial(_real_bias, bias, scales),
+            original=bias.original,
+        )  # fmt: skip
+
+
+def _real_bias(bias: Snapshot, scales: list[Snapshot], backend: Backend) -> Tensor:
+    whole = scales[0].tensor().astype(dtypes.float32).reshape((-1,))
+    for scale in scales[1:]:
+        whole = whole * scale.tensor().astype(dtypes.float32).reshape((1,))
+    found: Tensor = (bias.tensor().astype(dtypes.float32) * whole).to(backend)
+    return found
 
 
 def _of_integers(node: Reading, values: Snapshot, scale: Snapshot, zero: Snapshot | None) -> Snapshot | None:
-    along = {"QLinearConv": 0, "QLinearMatMul": -1}.get(node.kind, node.ints.get("axis", 1))
+    own = {"QLinearConv": 0, "QLinearMatMul": -1, "QGemm": 0 if node.ints.get("transB", 0) else 1}
+    along = own.get(node.kind, node.ints.get("axis", 1))
     block = node.ints.get("block_size", 0)
     rank = len(values.shape)
     if rank < 2 or not -rank <= along < rank:
@@ -68,7 +108,8 @@ def _of_integers(node: Reading, values: Snapshot, scale: Snapshot, zero: Snapsho
     made = packed(axis)
     if made is not None and scale.size == 1 and not block:
         made = made._replace(along=packed)
-    return None if made is None else _real(values, values.shape, prod(values.shape) // values.shape[axis], made)
+    count = prod(n for i, n in enumerate(values.shape) if i != axis)
+    return None if made is None else _real(values, values.shape, count, made)
 
 
 def _packed(values: Snapshot, scale: Snapshot, zero: Snapshot | None, where: tuple[int, int, int]) -> Packed | None:
@@ -149,7 +190,9 @@ def _real(values: Snapshot, shape: tuple[int, ...], count: int, packed: Packed) 
         assert packed.points is not None
         parts = (*scales.shape, 1)
         real = (levels.astype(dtypes.float32) - packed.points().reshape(parts)) * scales.reshape(parts)
-        found: Tensor = from_rows(real.reshape((real.shape[0], -1))[:, :count], shape, packed.axis).to(backend)
+        channels, blocks, size = real.shape
+        rows = real.reshape((channels, blocks * size))[:, :count]
+        found: Tensor = from_rows(rows, shape, packed.axis).to(backend)
         return found
 
     found = Snapshot(plain_name(values.name), dtypes.float32, shape, make=make, original=values.original)

@@ -40,7 +40,7 @@ def keep_floats(trace: Trace) -> None:
         if call.op == "to_levels" and result is not None and result not in roots and _is_plain(call):
             read = [_grid(user, call) for user in users.get(result, ())]
             if read and None not in read:
-                _skip_relu(call, users)
+                _skip_relu(call, users, roots)
                 calls.append(_whole(call, levels))
                 continue
         if call.op == "from_levels" and call.args[0] in levels:
@@ -80,10 +80,11 @@ def _grid(user: Call, made: Call) -> Grid | None:
     return Grid(step, point, made.args[4])
 
 
-def _skip_relu(call: Call, users: dict[Value, list[Call]]) -> None:
-    """Divide what a relu reads, where the least level is that of 0: less numbers are cut to it."""
+def _skip_relu(call: Call, users: dict[Value, list[Call]], roots: set[Value]) -> None:
+    """Divide what a relu reads, where the least level is that of 0 and no result is the quotient: less numbers are cut
+    to it."""
     x, zero, low, _, _ = call.args
-    divided = x.call if type(x) is Value and len(users[x]) == 1 else None
+    divided = x.call if type(x) is Value and len(users[x]) == 1 and x not in roots else None
     if low != _number(zero, 0.0) or divided is None or divided.op != "binary" or divided.args[0] != "div":
         return
     _, source, scale = divided.args
