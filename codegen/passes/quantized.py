@@ -24,10 +24,8 @@ from ..ops.convolution import Conv
 from ..ops.indexing import Gather
 from ..ops.linear_algebra import Gemm, MatMul
 from ..ops.microsoft_products import MatMulNBits
-from ..ops.microsoft_quantized_products import QGemm
-from ..ops.microsoft_quantized_products import QLinearConv as MicrosoftConv
 from ..ops.movement import Transpose
-from ..ops.quantization import DequantizeLinear, QLinearConv, QLinearMatMul
+from ..ops.quantization import DequantizeLinear
 from ..ops.quantized_layers import (
     Packing,
     QuantizedConv,
@@ -53,10 +51,6 @@ def step(node: Node[Any], walk: Walk) -> Change | None:
         made: Node[Any] | None = looked_up(node, walk)
     elif isinstance(node, Gather):
         made = embedding(node, walk)
-    elif isinstance(node, QLinearConv | MicrosoftConv | QLinearMatMul | QGemm):
-        from .quantized_operators import layer_of
-
-        made = layer_of(node)
     elif node.inputs and isinstance(node, MatMulNBits | MatMul | Gemm | Conv) and node.dtype(0) is dtypes.float32:
         made = MAKERS[type(node)](node, walk)
     else:

@@ -9,13 +9,13 @@ from emberlet.tensor import Tensor
 
 from ..emit.emitter import shortest
 from ..ir.argument import ABSENT, Argument
-from ..ir.graph import Node
+from ..ir.graph import Graph, Node
 from ..ir.value import Value
 from ..ops.base import reshaped
 from ..ops.convolution import ConvConfig
 from ..ops.microsoft_quantized_products import QGemm
 from ..ops.microsoft_quantized_products import QLinearConv as MicrosoftConv
-from ..ops.quantization import DequantizeLinear, QLinearConv, QuantizeConfig
+from ..ops.quantization import DequantizeLinear, QLinearConv, QLinearMatMul, QuantizeConfig
 from ..ops.quantized_layers import (
     Grid,
     Grids,
@@ -24,10 +24,21 @@ from ..ops.quantized_layers import (
     QuantizedLinear,
     QuantizedLinearConfig,
 )
-from .quantized import Weight, made, unpacked
-from .rewriting import value_of
+from .quantized import SAID, Weight, made, unpacked
+from .rewriting import Change, Rewrite, Walk, instead, rewrite, value_of
 
 EXACT = 1 << 21  # biases below it are the same integers again after they were multiplied by a scale and divided
+
+
+def run(graph: Graph) -> Rewrite:
+    return rewrite(graph, step)
+
+
+def step(node: Node[Any], walk: Walk) -> Change | None:
+    if not isinstance(node, QLinearConv | MicrosoftConv | QLinearMatMul | QGemm):
+        return None
+    layer = layer_of(node)
+    return None if layer is None else instead(node, SAID, layer)
 
 
 def layer_of(node: Node[Any]) -> QuantizedConv | QuantizedLinear | None:

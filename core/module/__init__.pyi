@@ -77,8 +77,8 @@ class Module:
         stays lazy. Returns self.
 
         Batch norms, and floats that the dtype does not hold, stay in float32, as in `save_file`; a PrecisionWarning names
-        the latter. A QuantizedWeight stays packed, and `val()` returns it in the dtype. Raises DTypeError for another
-        dtype."""
+        the latter. A QuantizedWeight stays packed, and `val()` returns it in the dtype; the bias of a layer that takes and
+        gives integers stays as it is. Raises DTypeError for another dtype."""
     def clone(self) -> Self:
         """A copy with Params of its own, of the same identities; lazy ones stay lazy."""
     def fork(self, backend: Backend | str) -> Self:

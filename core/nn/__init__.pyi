@@ -912,11 +912,15 @@ class QuantizedLinear(Linear):
     """A Linear with a QuantizedWeight, which products read a few columns at a time, on every backend.
 
     x (…, d_input) -> (…, d_output). bits: 8, 4 or 2; block_size: how many of an output's weights share a scale (None:
-    all); affine: with zero points; input, output: see above. `Module.quantize_weights` makes these of Linear."""
+    all); affine: with zero points; input, output: None, or both (scale, zero point), so that it takes and gives uint8
+    or int8, without block_size (`output` may name the dtype as its third). `Module.quantize_weights` makes these of
+    Linear. Raises ArgumentError for an input without an output, or with a block_size."""
     d_input: int
     d_output: int
     weight: Any
     bias: Param | None
+    def keeps(self, key: Tensor) -> bool:
+        """Whether `cast` leaves a parameter as it is: the bias of a layer of integers stands for integers."""
     def __init__(self, d_input: int, d_output: int, bias: bool = ..., bits: int = ..., block_size: int | None = ..., affine: bool = ..., dtype: DType | str | None = ..., backend: Backend | str | None = ..., input: Sequence[Any] | None = ..., output: Sequence[Any] | None = ...) -> None: ...
     @property
     def bits(self) -> int:
@@ -931,9 +935,12 @@ class _QuantizedConv(Conv):
     """Base of the convolutions with a QuantizedWeight, which is dequantized when they run.
 
     bits: 8, 4 or 2; block_size: how many of an output channel's weights share a scale (None: all); affine: with zero
-    points; input, output: see above; everything else as in Conv. `Module.quantize_weights` makes these of
-    convolutions."""
+    points; input, output: None, or both (scale, zero point), so that it takes and gives uint8 or int8, without
+    block_size (`output` may name the dtype as its third); everything else as in Conv. `Module.quantize_weights` makes
+    these of convolutions. Raises ArgumentError for an input without an output, or with a block_size."""
     weight: Any
+    def keeps(self, key: Tensor) -> bool:
+        """Whether `cast` leaves a parameter as it is: the bias of a layer of integers stands for integers."""
     def __init__(self, in_channels: int, out_channels: int, kernel_size: int | Sequence[int], stride: int | Sequence[int] = ..., padding: int | str | Sequence[int | tuple[int, int]] = ..., dilation: int | Sequence[int] = ..., groups: int = ..., bias: bool = ..., bits: int = ..., block_size: int | None = ..., affine: bool = ..., dtype: DType | str | None = ..., backend: Backend | str | None = ..., input: Sequence[Any] | None = ..., output: Sequence[Any] | None = ...) -> None: ...
     def forward(self, x: Tensor) -> Tensor:
         """x (n, in_channels, *spatial) -> (n, out_channels, *spatial'), or, of floats, both without n. Raises

@@ -81,8 +81,10 @@ PEERS = {
     "benches",
     "codegen/ops",
     "codegen/passes",
+    "core/host/numpy_backend/compile",
     "core/nn",
     "core/python_backend",
+    "micro/builder/assembly",
     "micro/builder/importer",
     "micro/builder/kernels",
 }

@@ -84,8 +84,9 @@ def to_levels(x, zero, dtype):
     if zero is not None and zero.size > 1 and broadcast(x.shape, zero.shape) != x.shape:
         raise ShapeError("zero points {} do not fit a result of shape {}".format(zero.shape, x.shape))
     fast = operation(backend, "to_levels")
-    if fast and dtype.bits <= 16:
-        return fast(x, zero, low, high, dtype)
+    found = fast(x, zero, low, high, dtype) if fast and dtype.bits <= 16 else None
+    if found is not None:
+        return found
     return rounded_levels(x, zero, low, high, dtype)
 
 

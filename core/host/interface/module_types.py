@@ -66,7 +66,8 @@ OWN_TYPES = {
 }  # fmt: skip
 # Results by class and method, or by method.
 RESULTS = {
-    "append": "Any", "extend": "Any", "_Numbered.__iter__": "Iterator[Any]", "ModuleDict.__iter__": "Iterator[str]",
+    "append": "Any", "extend": "Any", "keeps": "bool",
+    "_Numbered.__iter__": "Iterator[Any]", "ModuleDict.__iter__": "Iterator[str]",
     "__getitem__": "Any", "__setitem__": "None", "__contains__": "bool", "ModuleDict.update": "None",
     "ModuleDict.keys": "Any", "ModuleDict.values": "Any", "ModuleDict.items": "Any",
     "AttentionCache.add": "tuple[Tensor, Tensor]", "MultiHeadAttention.forward": "AttentionOutput",

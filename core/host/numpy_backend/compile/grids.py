@@ -10,6 +10,7 @@ import numpy as np
 from ....backend import get_backend
 from ....dtypes import DType, float32
 from ....tensor import Tensor
+from ..storage import Array
 from .steps import Writer
 from .tracing import Call, Trace, Value
 
@@ -173,8 +174,6 @@ def to_levels(w: Writer, call: Call) -> Any:
     w.map(np.add, between, np.float32(point), between)
     w.map(np.fmax, between, np.float32(low), between)
     w.map(np.minimum, between, np.float32(high), between)
-    from .lowering import copy_cast
-
     w.map(copy_cast, between, w.out(call.results[0]))
     return None
 
@@ -185,11 +184,14 @@ def from_levels(w: Writer, call: Call) -> Any:
     point = _number(zero, 0.0)
     if type(scale) is Value or point is None or scale.dtype is not float32:
         return False
-    from .lowering import copy_cast
-
     out = w.out(call.results[0])
     w.map(copy_cast, w.array(x), out)
     if point:
         w.map(np.subtract, out, out.dtype.type(point), out)
     w.map(np.multiply, out, scale.data, out)
     return None
+
+
+def copy_cast(x: Array, out: Array) -> None:
+    """out[...] = x in out's dtype."""
+    np.copyto(out, x, casting="unsafe")

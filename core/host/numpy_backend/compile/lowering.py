@@ -224,7 +224,7 @@ def where(w: Writer, call: Call) -> None:
     if word is not None and out.dtype.kind != "O" and (call.open or out.size >= elementwise.BRANCHING):
         # With the bits, as ../elementwise.py: (a ^ b) & mask ^ b
         mask, left, right, target = w.scratch(condition.shape, word), a.view(word), b.view(word), out.view(word)
-        w.map(copy_cast, condition.view(np.int8), mask)
+        w.map(grids.copy_cast, condition.view(np.int8), mask)
         w.map(np.negative, mask, mask)
         w.map(np.bitwise_xor, left, right, target)
         w.map(np.bitwise_and, target, mask, target)
@@ -257,13 +257,8 @@ def cast(w: Writer, call: Call) -> Any:
         return None
     if dtype.is_integer and x.dtype.is_float:
         return False
-    w.map(copy_cast, array, w.out(call.results[0]))
+    w.map(grids.copy_cast, array, w.out(call.results[0]))
     return None
-
-
-def copy_cast(x: Array, out: Array) -> None:
-    """out[...] = x in out's dtype."""
-    np.copyto(out, x, casting="unsafe")
 
 
 # -- reductions, indexing
