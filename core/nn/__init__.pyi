@@ -919,7 +919,7 @@ class QuantizedLinear(Linear):
     d_output: int
     weight: Any
     bias: Param | None
-    def keeps(self, key: Tensor) -> bool:
+    def keeps(self, name: str) -> bool:
         """Whether `cast` leaves a parameter as it is: the bias of a layer of integers stands for integers."""
     def __init__(self, d_input: int, d_output: int, bias: bool = ..., bits: int = ..., block_size: int | None = ..., affine: bool = ..., dtype: DType | str | None = ..., backend: Backend | str | None = ..., input: Sequence[Any] | None = ..., output: Sequence[Any] | None = ...) -> None: ...
     @property
@@ -939,7 +939,7 @@ class _QuantizedConv(Conv):
     block_size (`output` may name the dtype as its third); everything else as in Conv. `Module.quantize_weights` makes
     these of convolutions. Raises ArgumentError for an input without an output, or with a block_size."""
     weight: Any
-    def keeps(self, key: Tensor) -> bool:
+    def keeps(self, name: str) -> bool:
         """Whether `cast` leaves a parameter as it is: the bias of a layer of integers stands for integers."""
     def __init__(self, in_channels: int, out_channels: int, kernel_size: int | Sequence[int], stride: int | Sequence[int] = ..., padding: int | str | Sequence[int | tuple[int, int]] = ..., dilation: int | Sequence[int] = ..., groups: int = ..., bias: bool = ..., bits: int = ..., block_size: int | None = ..., affine: bool = ..., dtype: DType | str | None = ..., backend: Backend | str | None = ..., input: Sequence[Any] | None = ..., output: Sequence[Any] | None = ...) -> None: ...
     def forward(self, x: Tensor) -> Tensor:

@@ -60,9 +60,9 @@ class QuantizedLinear(Linear):
     SHOWN = "d_input d_output bias bits block_size input? output?"
     input = output = None  # of those that quantize_weights makes
 
-    def keeps(self, key):
+    def keeps(self, name):
         """Whether `cast` leaves a parameter as it is: the bias of a layer of integers stands for integers."""
-        return key == "bias" and self.input is not None
+        return name == "bias" and self.input is not None
 
     def __init__(
         self, d_input, d_output, bias=True, bits=8, block_size=None, affine=False, dtype=None, backend=None, input=None,
@@ -116,9 +116,9 @@ class QuantizedConv(Conv):
     SHOWN = "stride kernel_size dilation groups padding bits block_size input? output?"
     input = output = None  # of those that quantize_weights makes
 
-    def keeps(self, key):
+    def keeps(self, name):
         """Whether `cast` leaves a parameter as it is: the bias of a layer of integers stands for integers."""
-        return key == "bias" and self.input is not None
+        return name == "bias" and self.input is not None
 
     def __init__(
         self, in_channels, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1, bias=True,
