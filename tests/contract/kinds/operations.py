@@ -84,6 +84,9 @@ WINDOWS = ["F.conv2d(z, w, u, {q}, {p}, {e}, {g})", "F.conv2d(z, w, None, {q}, {
            "F.avg_pool2d(F.relu(z), {t}, {q}, {p})", "F.avg_pool2d(z, {t}, {q}, {p}, count_include_pad=False)",
            "F.max_pool2d(F.relu(z), {t}, {q}, {p}, {e})", "F.conv2d(z, w, u, {q}, {p}, {e}, {g})",
            "F.conv2d(z, w, u, {q}, {p}, {e}, {g})"]  # fmt: skip
+# Of images of levels d, quantized again: exact, and no ties
+LEVELS = ["F.max_pool2d(d, {t}, {q}, {p})", "F.concat([d, d[:, :, :1]], 2)", "F.sqrt(d * d)", "d"]
+POINTS = ["-1", "F.full((d.shape[1],), -1, dtype=D.int8, device=B)", "emberlet.asarray(np.int8(-1), device=B)"]
 
 # Queries x (b, heads, m, d), keys and values y (b, heads, n, d); whole rows of the scores may be hidden
 ATTENTION = ["F.attention(x, y, y)", "F.attention(x, y, y, is_causal=True)", "F.attention(x, y, y, scale=0.5)",
@@ -92,7 +95,7 @@ ATTENTION = ["F.attention(x, y, y)", "F.attention(x, y, y, is_causal=True)", "F.
              "F.softmax(F.where(F.matmul(x, F.permute_dims(y, (0, 1, 3, 2))) > 0.5, -inf, 0.5), -1) @ y"]  # fmt: skip
 
 FAMILIES = ("attention", "lookups", "maps", "maps", "products", "products", "products", "reduced", "rows", "windows",
-            "windows")  # fmt: skip
+            "windows", "levels")  # fmt: skip
 
 HELPER = """def assigned(x):
     y = x * 1.5
@@ -132,8 +135,9 @@ def _drawn(choose: random.Random, lines: list[str], returned: list[str], high: i
 
 def draw(choose: random.Random) -> Drawn | None:
     family = choose.choice(FAMILIES)
-    if family in ("windows", "attention"):
-        return _windows(choose) if family == "windows" else _attention(choose)
+    others = {"windows": _windows, "attention": _attention, "levels": _levels}
+    if family in others:
+        return others[family](choose)
     m, n = choose.choice(FEW), choose.choice(SIZES)
     if choose.random() < 0.3:
         m, n = n, m
@@ -178,7 +182,7 @@ def _windows(choose: random.Random) -> Drawn:
     channels = groups * choose.choice([1, 2, 4])
     outputs = groups * choose.choice([1, 2, 3, 8])
     if depthwise:
-        groups = outputs = channels = choose.choice([2, 3, 5])
+        groups = outputs = channels = choose.choice([2, 3, 5, 17])
         size = (size[0] + 4, size[1] + 4)  # several tiles
     line = choose.choice(WINDOWS)
     padding = tuple(choose.choice([0, 1, t // 2, t - 1] if "conv" in line else [0, t // 2]) for t in taps)
@@ -186,6 +190,16 @@ def _windows(choose: random.Random) -> Drawn:
     stride = tuple(choose.choice([1, 1, 2, 3]) for _ in taps)
     z = choose.choice(["x", "x", "F.tanh(x)", "x[:, :, ::-1]",
                        "F.permute_dims(F.permute_dims(x, (0, 2, 3, 1)) * 2.0, (0, 3, 1, 2))"])  # fmt: skip
+    shape = [batch, channels, *size]
+    if "conv" in line and choose.random() < 0.4:
+        axes = choose.choice(((2, 3), (2, 3), range(4)))
+        pads = [(choose.randint(0, 1), choose.randint(0, 1)) if axis in axes else (0, 0) for axis in range(4)]
+        if channels == 1:
+            pads[1] = (0, 0)
+        shape[1] = max(1, channels - sum(pads[1]))
+        pads[1] = (pads[1][0], channels - shape[1] - pads[1][0])
+        z = f"F.pad({z}, {tuple(pads)}, {choose.choice([0, 0, 1.5])})"
+        padding = choose.choice([(0, 0), padding])
     lines = [f"z = {z}", "r = " + line.format(t=taps, q=stride, p=padding, e=dilation, g=groups)]
     weight = (outputs, channels // groups, *taps)
     if choose.random() < 0.6:  # a network's own weights are constant in a plan
@@ -194,8 +208,20 @@ def _windows(choose: random.Random) -> Drawn:
         lines.insert(0, f"w = {fixed}")
     returned = [choose.choice(["r", "r", "F.relu(r)", "r * F.sigmoid(r)", "F.clip(r, 0.0, 6.0)"])]
     returned += ["F.relu(z) * 2.0"] if choose.random() < 0.1 else []
-    shapes = {"x": (batch, channels, *size), "u": (outputs,)}
+    shapes = {"x": tuple(shape), "u": (outputs,)}
     return _drawn(choose, lines, returned, 1, **(shapes if "w =" in lines[0] else {**shapes, "w": weight}))
+
+
+def _levels(choose: random.Random) -> Drawn:
+    scale, point = choose.choice(["", "-"]) + "0.125", choose.choice(POINTS)
+    if choose.random() < 0.3:
+        scale = f"F.full((d.shape[1],), {scale}, device=B)"
+    of = choose.choice(["0.5", "-0.5", "0.125"])
+    what = choose.choice(LEVELS).format(t=choose.choice([2, (1, 3)]), q=choose.randint(1, 2), p=0)
+    lines = [f"d = F.dequantize_linear(F.astype(x * 9.0, D.int8), {of}, -1)",
+             f"r = F.quantize_linear({what}, {scale}, {point}, axis=1, dtype=D.int8)"]  # fmt: skip
+    shape = (choose.choice([1, 2]), choose.choice([1, 3, 8]), choose.randint(2, 7), choose.randint(3, 17))
+    return _drawn(choose, lines, ["r"], 1, x=shape)
 
 
 def case_of(drawn: Drawn) -> Case:
