@@ -41,7 +41,7 @@ HELD = ("F.reshape(r, (-1,))", "F.matmul(F.softmax(q := F.matmul(r, F.permute_di
 # (m, n) -> (m, n) or less; {x}, {y} operands of that shape
 MAPS = ["{x} + {y}", "F.where({x} > {y}, {x}, {y} * 0.5)", "F.concat([{x}, {y}, {x}], {a})", "F.flip({x}, {a})",
         "F.concat([{x}, {y}], {a})[{k} :]", "F.concat([{x}, {y}], 1)[:, {k} :]", "F.tile({x}, ({k}, 2))",
-        "F.pad({x}, (({k}, 0), (1, {k})))", "F.pad({x}, ((0, {k}), ({k}, 1)), 'constant', 1.5)",
+        "F.pad({x}, (({k}, 0), (1, {k})))", "F.pad({x}, ((0, {k}), ({k}, 1)), 1.5)",
         "F.roll({x}, {k}, {a})", "F.repeat({x}, {k}, axis={a})", "{x}[::-1, ::-{k}]", "{x}[::-{k}] * 2.0",
         "{x}[-1:] + {y}[:, :1]", "F.reshape(F.permute_dims({x}, (1, 0)), (M, N)) - {y}",
         "F.astype({x} * 60.0, D.int8) + 100", "F.astype({x} * 1e10, D.int32)", "F.astype({x} * 300.0, D.uint8)",
@@ -53,7 +53,7 @@ MAPS = ["{x} + {y}", "F.where({x} > {y}, {x}, {y} * 0.5)", "F.concat([{x}, {y}, 
         "(q := F.arange({k}, {k} + N, dtype=D.float32, device=B) + {x}) is None or "
         "F.arange(N, dtype=D.float32, device=B) + {x}",
         "F.bitcast(F.permute_dims({x}, (1, 0)), D.int32)", "F.clip({x}, None, 1.0 / M)",
-        "F.pad({x}, ((1, 1), (0, 0)), 'constant', 1.0 / M)", "F.leaky_relu({x}, 1.0 / (M + 1))",
+        "F.pad({x}, ((1, 1), (0, 0)), 1.0 / M)", "F.leaky_relu({x}, 1.0 / (M + 1))",
         "F.full({x}.shape, M * 0.5, dtype=D.float32, device=B) - {y}",
         "{x} + emberlet.asarray(np.float32([[M, 1.0]]), device=B)[:, :1]",
         "F.concat([{x}[M // 2 :], {y}[: M // 2]], 0)", "F.pad({x}, ((0, max(M, {k} + 3) - M), (0, 0)))",
