@@ -286,7 +286,7 @@ def main() -> int:
 
 HEAD = [
     "| model | native ms | onnxruntime ms | ratio | plan of NumPy calls ms | ratio | torch ms "
-    "| native: compile s, cold | warm | peak MB | onnxruntime: the same | peak MB | NumPy: compile s | peak MB "
+    "| native: compile s, cold | warm | peak MB | onnxruntime: first call s | peak MB | NumPy: compile s | peak MB "
     "| generate s |",
     "|---" + "|---:" * 14 + "|",
 ]
@@ -336,9 +336,10 @@ def write(
         f"({products(surroundings(1, Path('off')))}), onnxruntime {onnxruntime.__version__}; load of the machine when "
         f"it was written: {os.getloadavg()[0]:.1f}. Milliseconds a call, the best of many, with tensors on NumPy; "
         "memory is the process's. Native: `model.compile()`, by NumPy where it says so, since the model looks at "
-        "values. Compile: what the first call of a loaded model takes beyond a later one: "
-        "cold, and warm with the code of an earlier process. minilm: 6 layers, 384 wide, 128 tokens; llama_step: a "
-        f"token behind {CACHED} others. A dash: not measured. `python3 dev.py bench cpu --minutes 15`, with "
+        "values. Compile, and first call: what the first call of a loaded model takes beyond a later one; "
+        "native cold, and warm with the code of an earlier process. minilm: 6 layers, 384 wide, 128 tokens; "
+        f"llama_step: a token behind {CACHED} others. A dash: not measured. "
+        "`python3 dev.py bench cpu --minutes 15`, with "
         "`--torch PYTHON` for torch"
     )
     before = path.read_text(encoding="utf-8").split("\n## ") if path.is_file() else []
