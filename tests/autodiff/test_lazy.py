@@ -24,6 +24,8 @@ x.detach().require_grad()
 print([name for name in sys.modules if "autodiff" in name or "optim" in name])
 """
 REGRESSION = """
+import gc
+gc.threshold(16384)  # collected only when the heap is full, it scatters: whether 1,280 bytes in a row remain is chance
 import emberlet
 from emberlet import nn, optim
 from emberlet.optim import GradientsParams

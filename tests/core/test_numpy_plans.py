@@ -10,7 +10,7 @@ import emberlet
 import numpy as np
 import pytest
 from emberlet import functional as F
-from emberlet.host.numpy_backend.compile import blocks, compile, lowering, memory, steps
+from emberlet.host.numpy_backend.compile import blocks, compile, grids, lowering, memory, steps
 from emberlet.host.numpy_backend.compile.memory import Buffers, Memory
 from emberlet.host.numpy_backend.compile.native.machine import machine
 from emberlet.host.numpy_backend.compile.steps import Step
@@ -266,7 +266,7 @@ def test_the_small_functions_of_plans() -> None:
     assert out.tolist() == [[0, 1, 2]] * 2
     lowering.copy_where(x > 3, 9.0, out)
     assert out.tolist() == [[0, 1, 2], [0, 9, 9]]
-    lowering.copy_cast(np.array([300, -1]), counts := np.zeros(2, np.uint8))
+    grids.copy_cast(np.array([300, -1]), counts := np.zeros(2, np.uint8))
     assert counts.tolist() == [44, 255]
     lowering.arange_into(3, -2, 4, counts := np.zeros(4, np.int32))
     assert counts.tolist() == [3, 1, -1, -3]

@@ -170,8 +170,9 @@ class _Reader:
             self._ints(g.OutputsLength, g.OutputsAsNumpy),
         )
         for numbers in (graph.inputs, graph.outputs, *(n for o in operators for n in (o.inputs, o.outputs))):
-            if any(not -1 <= n < len(tensors) for n in numbers):
-                raise ValueError(f"tensors {numbers} of {len(tensors)}")
+            for n in numbers:
+                if not -1 <= n < len(tensors):
+                    raise ValueError(f"tensor {n} of {len(tensors)}")
         return graph
 
     def _tensor(self, t: Any) -> FileTensor:
