@@ -1,7 +1,8 @@
 """Autodiff: the backend. It computes every primitive with the inner backend, and notes on the tape how to undo it."""
 
 from ..backend import Backend, get_backend, operation
-from ..errors import ArgumentError
+from ..backend.registry import lacks
+from ..errors import ArgumentError, refuse
 from ..tensor import Tensor
 from .tape import Node, Value
 
@@ -70,7 +71,7 @@ class Autodiff(Backend):
 
         found = method(self, name)
         if found is None:
-            raise AttributeError("backend {!r} has no {}".format(self, name))
+            return lacks(self, name)
         return found
 
     # -- tensors in and out ------------------------------------------------------------------------------------------
@@ -130,7 +131,9 @@ class Autodiff(Backend):
             return self.from_inner(out)
         if op in _FLAT:
             return self._noted(out, (node,), _flat)
-        rule = getattr(_rules("unary"), op)
+        rule = getattr(_rules("unary"), op, None)
+        if rule is None:
+            refuse("no backward", op, op)
         if self.strategy == MEMORY:
             return _recomputing().unary(self, op, x, out, rule)
         return self._noted(out, (node,), rule(value, out))

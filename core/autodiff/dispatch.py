@@ -3,7 +3,7 @@ their own, and operations that a program added to the inner backend."""
 
 from ..backend import operation
 from ..backend.registry import was_added
-from ..errors import UnsupportedError
+from ..errors import refuse
 from ..lookup import function
 from ..tensor import Tensor
 from .tape import Node, Value
@@ -170,10 +170,7 @@ def _added(backend, name, composite):
         if not tracked(args) and not tracked(tuple(kwargs.values())):
             return plain(*args, **kwargs)
         if composite is None:
-            raise UnsupportedError(
-                "{!r} has no backward; declare one with @emberlet.autodiff.backward({!r}), or call it on tensors that "
-                "need no gradient, x.detach()".format(name, name)
-            )
+            refuse("no backward", name, name)
         return composite(*args, **kwargs)
 
     return call

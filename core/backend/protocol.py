@@ -19,7 +19,7 @@ ignores the method, so that it may call the function it overrides. `backend.exte
 outside.
 """
 
-from ..errors import UnsupportedError
+from ..errors import refuse
 from . import Backend
 
 # fmt: off
@@ -50,7 +50,7 @@ class Protocol(Backend):
     makes the subclass known)."""
 
     def _no(self, what):
-        raise UnsupportedError("backend {!r} does not implement {}".format(self, what))
+        refuse("no kernel", what, "the {!r}".format(self))
 
     # -- data in and out ------------------------------------------------------------------------------------------
 

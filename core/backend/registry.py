@@ -23,6 +23,17 @@ def missing(name, error):
     refuse("backend library", name, "its module", error)
 
 
+def lacks(backend, name):
+    """What the __getattr__ of a backend gives for a name that it does not have: a method that raises UnsupportedError
+    for a primitive. Raises AttributeError for any other name, and for all of them on a device."""
+    if sys.implementation.name != "micropython":
+        from .protocol import Protocol
+
+        if hasattr(Protocol, name):
+            return lambda *args, **kwargs: refuse("no kernel", name, "the {!r}".format(backend))
+    raise AttributeError("backend {!r} has no {}".format(backend, name))
+
+
 def not_within(backend, name, own):
     """`own`, an override of `name`, for one call; None while it runs in this thread, so that it may call the function
     it overrides without recursing."""

@@ -56,6 +56,10 @@ _SAYS = {
     "array API": "Argument:emberlet supports the array API up to 2024.12, not {}",
     "copy": "Argument:numbers and lists must be copied; pass copy=None or copy=True",
     "choice": "Argument:{} is {}, found {!r}",
+    "no kernel": "Unsupported:operation {} has no kernel on {} backend: write one, or compute it from operations that "
+    "have one (docs/writing-a-kernel.md)",
+    "no backward": "Unsupported:{!r} has no backward; declare one with @emberlet.autodiff.backward({!r}), or call it "
+    "on tensors that need no gradient, x.detach()",
     "forward": "Unsupported:{} has no forward; write one",
     "not embedded": "Load:{} has no embedded weights; use from_file",
     "quantizing": "Unsupported:quantize_weights needs CPython, and so do modules that call it; `emberlet micro build` "

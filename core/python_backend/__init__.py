@@ -50,7 +50,11 @@ class PythonBackend(Backend):
                 kernel = getattr(__import__("emberlet.python_backend." + file, None, None, ("*",)), name)
                 setattr(PythonBackend, name, kernel)  # the next call gets the kernel directly
                 return getattr(self, name)
-        raise AttributeError("backend {!r} has no {}".format(self.name, name))
+        if MICRO:
+            raise AttributeError("backend 'python' has no " + name)
+        from ..backend.registry import lacks
+
+        return lacks(self, name)
 
     def from_bytes(self, data, dtype, shape):
         return Tensor((borrow(data, dtype, shape), 0, None), dtype, tuple(shape), self)

@@ -1,5 +1,7 @@
 """The identity element of a reduction: its result for no elements, and the value of padding."""
 
+from ..errors import refuse
+
 INF = float("inf")
 
 
@@ -9,6 +11,8 @@ def identity(op, dtype):
         return 1
     if op == "sum" or op == "any":
         return 0
+    if op not in ("max", "min"):
+        refuse("no kernel", op, "the python")
     if dtype.is_float:
         return -INF if op == "max" else INF
     if dtype.is_bool:

@@ -1,6 +1,7 @@
 """Reductions and scans over contiguous rows."""
 
 from .. import dtypes
+from ..errors import refuse
 from ..shapes import reduced, size
 from . import scalars
 from .buffers import MICRO, build, code_of, flat
@@ -42,7 +43,10 @@ def _function(op, dtype):
         return largest if dtype.is_float else max
     if op == "min":
         return smallest if dtype.is_float else min
-    return {"sum": sum, "prod": _product, "any": any, "all": all}[op]
+    found = {"sum": sum, "prod": _product, "any": any, "all": all}.get(op)
+    if not found:
+        refuse("no kernel", "reduce " + op, "the python")
+    return found
 
 
 def rows(backend, x, axes, listed=True):
@@ -115,6 +119,8 @@ def cumulative(backend, op, x, axis):
                 values[i] += values[i - step]
             elif op == "prod":
                 values[i] *= values[i - step]
+            elif not join:
+                refuse("no kernel", "cumulative " + op, "the python")
             else:
                 values[i] = join(values[i], values[i - step])
     return backend.new(build(x.dtype, values, len(values)), x.dtype, x.shape)

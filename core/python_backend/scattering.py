@@ -1,5 +1,6 @@
 """Placing elements by index."""
 
+from ..errors import refuse
 from ..shapes import strides as row_major
 from . import scalars
 from .buffers import MICRO, build, flat, run
@@ -20,6 +21,8 @@ def scatter(backend, x, indices, updates, axis, op):
             out[o] += values[i]
         elif op == "mul":
             out[o] *= values[i]
+        elif not join:
+            refuse("no kernel", "scatter " + op, "the python")
         else:
             out[o] = join(out[o], values[i])
     return backend.new(build(x.dtype, out, len(out)), x.dtype, x.shape)

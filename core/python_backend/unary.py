@@ -3,6 +3,7 @@
 import math
 
 from .. import dtypes
+from ..errors import refuse
 from . import scalars
 from .buffers import flat, is_narrow, store, wrapper
 
@@ -54,6 +55,8 @@ def _of(op, dtype):
     if op in _ROUNDING:
         f = scalars.rounding(_ROUNDING[op])
         return f, f
+    if op not in _FLOAT:
+        refuse("no kernel", op, "the python")
     f, on_error = _FLOAT[op]
     return f, scalars.guarded(f, on_error)
 

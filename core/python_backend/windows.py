@@ -10,9 +10,10 @@ from .reductions import largest
 def pool(backend, op, x, kernel, stride, padding, dilation):
     n = len(kernel)
     spatial = tuple([window(x.shape[i + 2], kernel[i], stride[i], padding[i], dilation[i]) for i in range(n)])
+    outside = identity(op, x.dtype)
     for low, high in padding:
         if low or high:
-            x = backend.pad(x, ((0, 0), (0, 0)) + tuple(padding), identity(op, x.dtype))
+            x = backend.pad(x, ((0, 0), (0, 0)) + tuple(padding), outside)
             break
     values = listed(x)
     area = size(x.shape[2:])

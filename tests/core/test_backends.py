@@ -32,8 +32,50 @@ def test_a_primitive_that_a_backend_lacks_is_named():
     class Half(protocol.Protocol):
         name = "half"
 
-    with pytest.raises(UnsupportedError, match="half does not implement conv"):
+    with pytest.raises(UnsupportedError, match=r"conv .* half backend"):
         Half().conv(None, None, None, (), (), (), 1)
+
+
+EVERY = ["python", "numpy", "wgpu", "wasm", "native", "autodiff:numpy", "autodiff:python", "autodiff:wasm"]
+
+
+@every("name", EVERY)
+def test_a_new_primitive_is_unsupported_until_a_backend_has_it(monkeypatch, name):
+    monkeypatch.setattr(protocol.Protocol, "alternate", lambda self, x: self._no("alternate"), raising=False)
+    backend = get_backend(name)
+    with pytest.raises(UnsupportedError, match=f"alternate .* {name} backend"):
+        backend.alternate(emberlet.ones((2,), backend=backend))
+
+
+NEW_OPS = {
+    "unary": lambda b, x, i: b.unary("new", x),
+    "binary": lambda b, x, i: b.binary("new", x, x),
+    "reduce": lambda b, x, i: b.reduce("new", x, (0,), False),
+    "argreduce": lambda b, x, i: b.argreduce("new", x, 0, False),
+    "cumulative": lambda b, x, i: b.cumulative("new", x, 0),
+    "pool": lambda b, x, i: b.pool("new", b.reshape(x, (1, 1, 3)), (2,), (1,), ((0, 0),), (1,)),
+    "scatter": lambda b, x, i: b.scatter(x, i, x, 0, "new"),
+}
+
+
+@every("name", EVERY)
+def test_a_new_op_of_a_primitive_is_unsupported_until_a_backend_has_it(name):
+    backend = get_backend(name)
+    x = emberlet.asarray([1.0, -2.0, 3.0], backend=backend)
+    index = emberlet.asarray([2, 1, 0], backend=backend)
+    for primitive, call in NEW_OPS.items():
+        with pytest.raises(UnsupportedError):
+            pytest.fail(f"{primitive} gives {call(backend, x, index).tolist()}")
+
+
+@every("primitive", ["unary", "binary"])
+def test_an_op_without_a_rule_has_no_gradient(monkeypatch, primitive):
+    inner = get_backend("numpy")
+    monkeypatch.setattr(inner, primitive, lambda op, x, *more: x, raising=False)
+    backend = get_backend("autodiff:numpy")
+    x = emberlet.ones((3,), backend=backend).require_grad()
+    with pytest.raises(UnsupportedError, match=r"new.* has no backward"):
+        NEW_OPS[primitive](backend, x, None)
 
 
 def test_backends_have_one_instance_by_any_of_their_names():

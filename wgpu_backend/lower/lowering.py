@@ -5,9 +5,10 @@ everything else is inlined, movement operations by rewriting the indices. `loop`
 """
 
 from emberlet import dtypes
+from emberlet.errors import refuse
 from emberlet.sizes.questions import assume_equal, known_equal, positive
 
-from ..record.node import Node, no_kernel
+from ..record.node import Node
 from ..run import storage
 from . import index as ix
 from .kernel_ir import Builder, Loop, Reduction, Slots, coordinates
@@ -89,7 +90,7 @@ class Lowering:
         if node is not self._root and (node.op in ("data", "buffer", "input") or id(node) in self.stored):
             return self.load(node, ix.flatten(indices, node.shape))
         if node.op not in LOWER:
-            raise no_kernel(node.op)
+            refuse("no kernel", node.op, "this")
         return LOWER[node.op](self, node, indices)
 
     def operand(self, node, indices):

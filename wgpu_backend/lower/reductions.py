@@ -4,7 +4,8 @@ Every such operation has this plain form; tiled kernels replace it for large pro
 kernels/matmul.py).
 """
 
-from ..record.node import no_kernel
+from emberlet.errors import refuse
+
 from ..run import storage
 from . import index as ix
 
@@ -29,7 +30,7 @@ class Specification:
 
 def specification(node):
     if node.op not in SPECIFICATIONS:
-        raise no_kernel(node.op)
+        refuse("no kernel", node.op, "this")
     return SPECIFICATIONS[node.op](node)
 
 

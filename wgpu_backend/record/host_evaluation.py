@@ -2,10 +2,10 @@
 
 from emberlet import dtypes
 from emberlet.backend.axes import closed
-from emberlet.errors import BackendError
+from emberlet.errors import BackendError, refuse
 
 from ..run import storage
-from .node import CONSTANTS, is_leaf, no_kernel, of_open_size, topological
+from .node import CONSTANTS, is_leaf, of_open_size, topological
 
 MOST = 16  # the longest history, in nodes, that `given` computes
 
@@ -44,7 +44,7 @@ def is_evaluated(node):
 
 def _evaluation(node):
     if node.op not in _EVALUATE:
-        raise no_kernel(node.op, "host")
+        refuse("no kernel", node.op, "the host")
     return _EVALUATE[node.op]
 
 

@@ -1,6 +1,6 @@
 """The recorded graph: one Node per tensor, holding how to compute it until it is realized into a buffer."""
 
-from emberlet.errors import BackendError, UnsupportedError
+from emberlet.errors import BackendError
 from emberlet.shapes import size
 from emberlet.sizes.questions import divides
 from emberlet.sizes.size import is_open, typical
@@ -218,14 +218,6 @@ class ValueNeeded(BackendError):
     """Python needs a value that depends on the inputs of the plan being traced. input: the position of one."""
 
     input = None
-
-
-def no_kernel(op, backend=None):
-    """The error for an operation that a backend's method recorded, and that nothing computes."""
-    return UnsupportedError(
-        "operation {} has no kernel on {}: write one, or compute it from operations that have one "
-        "(docs/writing-a-kernel.md)".format(op, "the {} backend".format(backend) if backend else "this backend")
-    )
 
 
 def depends_on_input(node):

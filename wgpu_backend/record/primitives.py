@@ -1,8 +1,8 @@
 """The primitives: each records a Node (recording.py)."""
 
 from emberlet import dtypes, shapes
-from emberlet.backend.protocol import BOOLEAN_RESULT
-from emberlet.errors import DTypeError
+from emberlet.backend.protocol import BOOLEAN_RESULT, CUMULATIVE, REDUCE, SCATTER
+from emberlet.errors import DTypeError, refuse
 from emberlet.sizes.questions import known_equal, within_words
 from emberlet.sizes.size import current, is_open, least
 
@@ -19,6 +19,12 @@ LONGEST = 256 * MAX_ITERATIONS  # the most elements that one workgroup can proce
 def _is_number(x):
     """Whether all elements of x are known to be one number."""
     return x.data.op == "full" and not is_open(x.data.arg)
+
+
+def _known(op, ops, primitive):
+    """Raises UnsupportedError for an op that no kernel knows."""
+    if op not in ops:
+        refuse("no kernel", "{} {}".format(primitive, op), "this")
 
 
 class Primitives(Recording):
@@ -97,6 +103,7 @@ class Primitives(Recording):
     # -- reductions, order ----------------------------------------------------------------------------------------
 
     def reduce(self, op, x, axes, keepdims):
+        _known(op, REDUCE, "reduce")
         dtype = dtypes.bool if op in BOOLEAN_RESULT else x.dtype
         shape = shapes.reduced(x.shape, axes, keepdims)
         args = (op, x, axes, keepdims)
@@ -135,6 +142,7 @@ class Primitives(Recording):
         return self.reduce(op, partial, (kept,), False)
 
     def argreduce(self, op, x, axis, keepdims):
+        _known(op, ("max", "min"), "argreduce")
         shape = shapes.reduced(x.shape, (axis,), keepdims)
         args = (op, x, axis, keepdims)
         if x.shape[axis] > LONGEST:
@@ -142,6 +150,7 @@ class Primitives(Recording):
         return self._record("argreduce", (x,), args, "argreduce", (op, axis, keepdims), dtypes.int64, shape)
 
     def cumulative(self, op, x, axis):
+        _known(op, CUMULATIVE, "cumulative")
         if x.shape[axis] > LONGEST:
             return self.on_host("cumulative", (op, x, axis))
         return self._record("cumulative", (x,), (op, x, axis), "cumulative", (op, axis), x.dtype, x.shape)
@@ -205,6 +214,7 @@ class Primitives(Recording):
         return x, padding
 
     def pool(self, op, x, kernel, stride, padding, dilation):
+        _known(op, ("max", "sum"), "pool")
         lowest = -float("inf") if x.dtype.is_float else max(x.dtype.range[0], -(1 << 31))
         x, padding = self._around(x, padding, 0 if op == "sum" else lowest)
         spatial = [
@@ -235,6 +245,7 @@ class Primitives(Recording):
         return self._record("gather", (x, indices), (x, indices, axis), "gather", axis, x.dtype, indices.shape)
 
     def scatter(self, x, indices, updates, axis, op):
+        _known(op, SCATTER, "scatter")
         steps = indices.shape[axis]
         if steps > MAX_ITERATIONS:
             # Split the updates, so that no invocation loops too long.

@@ -1,8 +1,8 @@
 """Recording operations: what every backend does that records Nodes and computes them later, except the primitives."""
 
 from emberlet import dtypes, shapes
-from emberlet.backend import Backend
-from emberlet.errors import BackendError, UnsupportedError
+from emberlet.backend.protocol import Protocol
+from emberlet.errors import BackendError, UnsupportedError, refuse
 from emberlet.sizes.size import Size, is_open
 from emberlet.tensor import Tensor
 
@@ -16,7 +16,6 @@ from .node import (
     depends_on_input,
     is_leaf,
     live_nodes,
-    no_kernel,
     of_open_size,
     refuse_values,
     topological,
@@ -42,7 +41,7 @@ def _warn(text):
     warn(text)
 
 
-class Recording(Backend):
+class Recording(Protocol):
     """Tensors whose data are Nodes. half: whether float16 is stored as f16; tracing: whether a plan is traced. The
     arguments are those of WgpuBackend."""
 
@@ -51,7 +50,7 @@ class Recording(Backend):
     float64_is_float32 = True
 
     def __init__(self, index=0, strict=False, planning=False, check_indices=False):
-        Backend.__init__(self, index)
+        Protocol.__init__(self, index)
         self.checks_indices = check_indices
         self._checks = 0
         self._loops = 0
@@ -166,7 +165,7 @@ class Recording(Backend):
                 "{} ({}) would be computed on the host, and the backend is strict".format(name, ", ".join(what))
             )
         if getattr(self.host, name, None) is None:
-            raise no_kernel(name, self.host.name)
+            refuse("no kernel", name, "the " + self.host.name)
         try:
             args = [self._to_host(a) for a in args]
         except ValueNeeded as error:

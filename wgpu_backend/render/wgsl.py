@@ -1,6 +1,6 @@
 """Renders the kernel IR as WGSL."""
 
-from emberlet.errors import UnsupportedError
+from emberlet.errors import UnsupportedError, refuse
 from emberlet.sizes.questions import known_equal
 from emberlet.sizes.size import is_open
 
@@ -58,6 +58,8 @@ def pattern(op, type):
         return "{} {} {}".format(one, {"and": "&&", "or": "||", "xor": "!="}[op[8:]], other)
     if op in ("shift_left", "shift_right", "div", "floor_divide", "remainder", "fmod", "pow") or type[0] == "f":
         name = op + "_" + type
+        if not template.library(name + "("):
+            refuse("no kernel", op, "the wgpu")
         arguments = "({0}, {1})" if op in _TWO else "({0})"
         return name + arguments
     raise UnsupportedError("the wgpu backend does not support {} of {}".format(op, type))

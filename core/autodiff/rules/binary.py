@@ -1,6 +1,7 @@
 """The rules of elementwise primitives of two operands: op(a, b, y, wants a, wants b) -> pull, for y = op(a, b). `pull`
 sums the gradients to the shapes of operands that were broadcast."""
 
+from ...errors import refuse
 from ..arithmetic import add as plus
 from ..arithmetic import compare, neg, number, power, unary, undo_broadcast, where
 from ..arithmetic import div as over
@@ -9,6 +10,8 @@ from ..arithmetic import mul as times
 
 def pull(op, a, b, y, first, second):
     """The function from y's gradient to those of a and b, None where not wanted."""
+    if op not in _RULES:
+        refuse("no backward", op, op)
     rule = _RULES[op](a, b, y, first, second)
     shapes = (a.shape, b.shape)
 

@@ -26,7 +26,8 @@ from . import (
 )
 from .storage import WIDE, Array, numpy_dtype
 
-_SCANS = {"sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum}
+_SCANS = elementwise.Kernels({"sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum}, "cumulative")
+_EXTREMES = elementwise.Kernels({"max": np.argmax, "min": np.argmin}, "argreduce")
 
 
 class NumpyBackend(Protocol):
@@ -144,8 +145,7 @@ class NumpyBackend(Protocol):
 
     def argreduce(self, op: str, x: Tensor, axis: int, keepdims: bool) -> Tensor:
         array = _comparable(x)
-        found = np.argmax(array, axis) if op == "max" else np.argmin(array, axis)
-        found = np.asarray(found, np.int64)
+        found = np.asarray(_EXTREMES[op](array, axis), np.int64)
         return self._tensor(np.expand_dims(found, axis) if keepdims else found, dtypes.int64)
 
     def cumulative(self, op: str, x: Tensor, axis: int) -> Tensor:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +11,7 @@ from ... import dtypes
 from ...backend.protocol import BINARY, BOOLEAN_RESULT, UNARY
 from ...dtypes import DType
 from ...dtypes.decimal import shortest
-from ...errors import DTypeError
+from ...errors import DTypeError, refuse
 from ...shapes import broadcast
 from ...tensor import Tensor
 from .storage import NARROW, WIDE, Array, emberlet_dtype, numpy_dtype
@@ -60,20 +59,31 @@ def _power(a: Array, b: Array) -> Array:
     return np.where(b < 0, inverse, np.power(a, np.maximum(b, 0))).astype(a.dtype)
 
 
+class Kernels(dict[str, Any]):
+    """What computes each op of a primitive, which is `name` in the error about an op that has none."""
+
+    def __init__(self, table: dict[str, Any], name: str = "") -> None:
+        super().__init__(table)
+        self.name = name
+
+    def __missing__(self, op: str) -> Any:
+        refuse("no kernel", f"{self.name} {op}".strip(), "the numpy")
+
+
 # Operations are NumPy's functions of the same name, but for these.
-_UNARY: dict[str, Callable[..., Any]] = {op: getattr(np, op) for op in UNARY if hasattr(np, op)} | {
+_UNARY = Kernels({op: getattr(np, op) for op in UNARY if hasattr(np, op)} | {
     "neg": np.negative, "round": np.rint, "erf": erf, "bitwise_not": np.invert,
-}  # fmt: skip
-_BINARY: dict[str, Callable[..., Any]] = {op: getattr(np, op) for op in BINARY if hasattr(np, op)} | {
+})  # fmt: skip
+_BINARY = Kernels({op: getattr(np, op) for op in BINARY if hasattr(np, op)} | {
     "sub": np.subtract, "mul": np.multiply, "div": _trunc_divide, "pow": _power,
     "shift_left": np.left_shift, "shift_right": np.right_shift,
     "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal,
-}  # fmt: skip
-_REDUCE: dict[str, Callable[..., Any]] = {
+})  # fmt: skip
+_REDUCE = Kernels({
     "sum": np.add.reduce, "prod": np.multiply.reduce, "max": np.maximum.reduce, "min": np.minimum.reduce,
     "any": np.logical_or.reduce, "all": np.logical_and.reduce,
-}  # fmt: skip
-SCATTER: dict[str, Any] = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}
+}, "reduce")  # fmt: skip
+SCATTER = Kernels({"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}, "scatter")
 
 
 def narrowed(array: Array, dtype: DType) -> Array:

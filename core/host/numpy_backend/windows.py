@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from .elementwise import identity
+from .elementwise import Kernels, identity
 from .storage import Array
+
+_COMBINE = Kernels({"max": np.maximum, "sum": np.add}, "pool")
 
 
 def padded(x: Array, padding: tuple[tuple[int, int], ...], value: float) -> Array:
@@ -36,7 +38,7 @@ def pool(
 ) -> Array:
     """`Backend.pool`: one axis after the other, so that a k×k window costs 2k passes and not k²."""
     x = padded(x, padding, identity("max", x.dtype) if op == "max" else 0)
-    combine = np.maximum if op == "max" else np.add
+    combine = _COMBINE[op]
     last = len(kernel) - 1
     for i in range(last):
         x = _running(combine, taps(x, i + 2, kernel[i], stride[i], dilation[i]))

@@ -1,10 +1,9 @@
 """Chooses the Wasm kernel for an item of the fused graph."""
 
-from emberlet.errors import UnsupportedError
+from emberlet.errors import UnsupportedError, refuse
 
 from ...kernels.table import describe
 from ...lower.reductions import SPECIFICATIONS
-from ...record.node import no_kernel
 from . import contraction, depthwise, direct, integers, lines, nest, rows, single_row
 
 
@@ -71,7 +70,7 @@ class Options:
             if special is not None:
                 return special(item, stored, name)
             if anchor.op not in SPECIFICATIONS:
-                raise no_kernel(anchor.op, self.backend)
+                refuse("no kernel", anchor.op, "the " + self.backend)
             if anchor.op in ("matmul", "conv"):
                 kernel = self._product(item, stored, name)
                 if kernel is not None:
