@@ -9,10 +9,10 @@ onnxruntime: `quantize_static` with a scale for each channel; for the language m
 with 4 bits. emberlet runs on the fastest way of this machine's processor that is installed: native, WebAssembly or
 NumPy. A second table compares its own float and int8 on each backend.
 
-Each row is a process of its own with one or two threads; the least time of a call counts. One that takes longer than
---limit seconds, or fails, is a row of dashes with its reason below the table. Quantized models stay in .cache/quantize,
-under a digest of the float model, its samples and the sources that quantize. Writes benches/results/quantize.md; rows
-of models that are not measured stay. The benchmark's own processes run it with `--child`.
+Both take and give NumPy arrays. Each row is a process of its own with one or two threads; the least time of a call
+counts. One that takes longer than --limit seconds, or fails, is a row of dashes with its reason below. Quantized models
+stay in .cache/quantize, under a digest of the float model, its samples and the sources that quantize. Writes
+benches/results/quantize.md; rows of models that are not measured stay. Its own processes run it with `--child`.
 """
 
 from __future__ import annotations
@@ -290,7 +290,6 @@ def opened(kind: str, folder: Path, threads: int, backend: str) -> tuple[Callabl
         path = folder / f"{what}.onnx"
         found = session(path, threads)
         return (lambda given: found.run(None, given)[0]), path.stat().st_size, ""
-    from emberlet import asarray
     from emberlet.host.cli.model import load
 
     if backend == "native":
@@ -308,12 +307,12 @@ def opened(kind: str, folder: Path, threads: int, backend: str) -> tuple[Callabl
     names = [i.name for i in loaded.inputs]
     with np.load(folder / "samples.npz") as held:
         first = rows(Case(None, dict(held)))[0]
-    call(*[asarray(first[name], backend=backend) for name in names])
+    call(*[first[name] for name in names])
     if getattr(call, "cut", None) is not None:  # no plan there: NumPy takes inputs for constants where they decide
         backend, call = "numpy", loaded.model.compile(backend="numpy")
 
     def run(given: dict[str, Any]) -> Any:
-        result = call(*[asarray(given[name], backend=backend) for name in names])
+        result = call(*[given[name] for name in names])
         return np.asarray(result[0] if isinstance(result, tuple) else result)
 
     return run, (at / "model.bpk").stat().st_size, backend

@@ -1,5 +1,7 @@
 """What the wasm and native backends share: recorded operations (record/), computed by a plan in a memory of its own."""
 
+import sys
+
 from emberlet import dtypes, shapes
 from emberlet.errors import BackendError, UnsupportedError
 from emberlet.sizes.questions import known_equal
@@ -84,6 +86,16 @@ class ArenaBackend(Primitives):
         shapes = [(model.INPUTS[e.input][2], e.axis) for e in grows]
         growing = [shape[axis] for shape, axis in shapes if shape is not None]
         return Resident(model, entries, capacity, self, dims, growing, 1)
+
+    def short(self, planned, arguments):
+        """ShortCalls of a plan that was just called with these; None without NumPy, and where they are of no use."""
+        if sys.implementation.name == "micropython":
+            return None
+        try:
+            from .wasm.short_calls import ShortCalls
+        except ImportError:  # NumPy's
+            return None
+        return ShortCalls.of(planned, arguments)
 
     def step_engine(self):
         """What runs training steps (wasm/training.py)."""

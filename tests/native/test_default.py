@@ -200,8 +200,9 @@ def test_released_plans_are_made_again() -> None:
     np.testing.assert_array_equal(np.asarray(fast(X)), before)
 
 
-def test_calls_of_several_threads_do_not_mix() -> None:
-    fast = Of(lambda x: F.softmax(x * 2.0, axis=1)).compile()
+@pytest.mark.parametrize("backend", [None, "native", "wasm"])
+def test_calls_of_several_threads_do_not_mix(backend: str | None) -> None:
+    fast = Of(lambda x: F.softmax(x * 2.0, axis=1)).compile(backend=backend)
     wrong = []
 
     def many(seed: int) -> None:

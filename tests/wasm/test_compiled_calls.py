@@ -13,7 +13,7 @@ import pytest
 from emberlet import functional as F
 from emberlet import nn
 from emberlet.backend import get_backend
-from emberlet.errors import BackendError, IndexingError
+from emberlet.errors import BackendError, IndexingError, ShapeError
 from emberlet.host.numpy_backend.compile import compile as compile_on_numpy
 from emberlet.wgpu_backend import compiled as module
 from emberlet.wgpu_backend.compiled import Compiled, compile
@@ -82,6 +82,30 @@ def test_a_model_that_depends_on_values_has_no_single_plan() -> None:
         with pytest.raises(ValueNeeded):
             asked(numbers(2))
     assert model._programs == {}
+
+
+def held(x: Any, y: Any) -> Any:
+    return x * 2.0 + y, [x > y, x.reshape((-1,))]
+
+
+@pytest.mark.parametrize("backend", ["native", "wasm"])
+def test_calls_like_the_one_before_take_what_the_first_took(backend: str) -> None:
+    fast = compile(held, backend=backend)
+    x = np.random.default_rng(0).standard_normal((3, 4)).astype(np.float32)
+    y = np.flip(x)  # strided
+    calls = [(x, y), (y, x), (np.asfortranarray(x), y), (x[:2], y[:2]), (x, y), (x.astype(np.float16), y), (y, x)]
+    calls += [(emberlet.asarray(x, backend=where), emberlet.asarray(y, backend=where)) for where in (backend, "numpy")]
+    calls += [(emberlet.asarray(x, backend=backend) * 3.0, y), (x, emberlet.asarray(y, backend=backend)), (x, x[0])]
+    found = [fast(*call) for call in calls]  # each is looked at after the last call
+    for (a, b), (total, (greater, flat)) in zip(calls, found, strict=True):
+        a, b = np.asarray(a), np.asarray(b)
+        np.testing.assert_allclose(np.asarray(total), a * np.float32(2) + b, rtol=1e-6)
+        np.testing.assert_array_equal(np.asarray(greater), a > b)
+        np.testing.assert_array_equal(np.asarray(flat), a.reshape(-1))
+    with pytest.raises(ShapeError):
+        fast(x, y[:2])
+    fast.release()
+    np.testing.assert_array_equal(np.asarray(fast(x, y)[0]), np.asarray(found[0][0]))
 
 
 def test_integers_that_a_plan_cannot_hold_are_refused() -> None:

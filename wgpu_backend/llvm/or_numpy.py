@@ -14,7 +14,6 @@ from emberlet.errors import BackendError, UnsupportedError
 from emberlet.errors.warning import warn, warn_uncompiled
 from emberlet.host.numpy_backend.compile import Compiled as NumpyCompiled
 from emberlet.host.numpy_backend.storage import numpy_dtype
-from emberlet.sizes.questions import known_equal
 from emberlet.tensor import Tensor
 
 from ..compiled import Compiled
@@ -22,16 +21,9 @@ from ..planned import Planned
 from ..record.bounds import UNKNOWN
 from ..record.host_evaluation import evaluate, is_evaluated
 from ..record.node import refuse_values, topological
+from ..wasm.short_calls import SAME, ShortCalls
 from .backend import NativeBackend
 
-# What an array's elements and those in a plan's memory have in common, by the word of the latter (run/storage.py).
-_SAME = {
-    "f32": ("float32", np.float32),
-    "i32": ("int32", np.int32),
-    "u32": ("uint32", np.uint32),
-    "i8": ("int8", np.int8),
-    "u8": ("uint8", np.uint8),
-}
 MOST = (1 << 20) - 1  # the largest magnitude of 64-bit integers in inputs: token ids, and 2048 of them added up, fit
 MOST_NUMBERS = 4  # Python numbers among the arguments that get machine code
 _REFUSED = (BackendError, UnsupportedError)  # there is no plan, or it does not take these arguments
@@ -126,9 +118,9 @@ class NativeOrNumpy:
         """The model's results."""
         short = self._short
         if short is not None and not keywords:
-            arrays = short.arrays(arguments)
-            if arrays is not None:
-                return short.run(arrays)
+            data = short.data(arguments)
+            if data is not None:
+                return short.run(data)
         native = self._native
         if native is None:
             return self._by_numpy(arguments, keywords)
@@ -218,61 +210,24 @@ def _moved(x: Tensor, backend: Any) -> Tensor:
     return found
 
 
-class _Short:
-    """Calls of a plan with arrays of the dtypes and shapes of the call before: they are copied into its memory, and
-    results out of it, without becoming bytes first."""
+class _Short(ShortCalls):
+    """Results are NumPy's arrays, copied out of the plan's memory without becoming bytes first."""
 
     def __init__(self, planned: Planned, bound: list[Any], backend: Any) -> None:
-        program = planned.program
-        self._program = program
-        self._planned = planned
+        ShortCalls.__init__(self, planned, bound)
         self._backend = backend
-        self._kinds = [(x.data.dtype, x.shape) for x in bound]
-        memory = program.instance.memory
-        self._inputs = []
-        for node, (address, _) in zip(planned.arguments, program.inputs, strict=True):
-            into: Any = np.frombuffer(memory, _SAME[node.word][1], bound[node.arg].size, address)
-            self._inputs.append((node.arg, into.reshape(node.shape)))
-        places = iter(program.results)
+        memory, places = planned.program.instance.memory, planned.program.results
         self._results: list[Any] = []
-        for root in planned.roots:
-            found = np.zeros(0, np.float32) if known_equal(root.count, 0) else None
-            if found is None:
-                found = np.frombuffer(memory, _SAME[root.word][1], root.count, next(places)[0])
-            self._results.append((found.reshape(root.shape), numpy_dtype(root.dtype), root.dtype))
+        for root, (at, _) in zip(planned.roots, places, strict=True):
+            found = np.frombuffer(memory, SAME[root.word], root.count, at).reshape(root.shape)
+            self._results.append((found, numpy_dtype(root.dtype), root.dtype))
 
     @staticmethod
-    def of(planned: Planned, bound: list[Any], backend: Any) -> _Short | None:
-        """None for plans and arguments that take more than copying."""
-        if planned.checks or any(not isinstance(x, Tensor) or type(x.data) is not np.ndarray for x in bound):
-            return None
-        for node in planned.arguments:
-            name = "uint8" if node.dtype.is_bool and node.word == "u8" else node.dtype.name
-            if _SAME.get(node.word, ("",))[0] != name:
-                return None
-        for root in planned.roots:
-            if root.word not in _SAME or root.dtype.bits < 8 or not hasattr(np, root.dtype.name):
-                return None
-        return _Short(planned, bound, backend)
+    def returns(root: Any) -> bool:
+        return bool(root.count) and root.word in SAME and root.dtype.bits >= 8 and hasattr(np, root.dtype.name)
 
-    def arrays(self, arguments: tuple[Any, ...]) -> list[Any] | None:
-        """The arrays of a call's arguments; None if they are of other kinds."""
-        if len(arguments) != len(self._kinds):
-            return None
-        out = []
-        for x, (dtype, shape) in zip(arguments, self._kinds, strict=True):
-            array = x.data if type(x) is Tensor else x
-            if type(array) is not np.ndarray or array.dtype is not dtype or array.shape != shape:
-                return None
-            out.append(array)
-        return out
+    def results(self, instance: Any, places: Any) -> list[Tensor]:
+        return [Tensor(a.astype(t), dtype, a.shape, self._backend) for a, t, dtype in self._results]
 
-    def run(self, arrays: list[Any]) -> Any:
-        """The model's results."""
-        program = self._program
-        with program.lock:
-            for place, into in self._inputs:
-                np.copyto(into, arrays[place], casting="unsafe")
-            program.instance.run()
-            found = [Tensor(a.astype(t), dtype, a.shape, self._backend) for a, t, dtype in self._results]
-        return self._planned.assembled(found, None, lambda x: _moved(x, self._backend))
+    def assembled(self, tensors: list[Tensor]) -> Any:
+        return self.planned.assembled(tensors, None, lambda x: _moved(x, self._backend))

@@ -5,9 +5,13 @@ from ...backend import get_backend
 from ...errors import refuse
 from ...lookup import function
 
+_from_array = []  # interop's, once it was needed: an import statement takes as long as a small array's tensor
+
 
 def from_object(obj, dtype, backend, copy):
     """See `asarray`."""
+    if _from_array and hasattr(type(obj), "__array_interface__"):
+        return _from_array[0](obj, dtype, get_backend(backend), copy)
     if hasattr(obj, "dequantize") and hasattr(obj, "zero_point"):  # Quantized
         from .transfer import converted
 
@@ -28,6 +32,7 @@ def from_object(obj, dtype, backend, copy):
         from ...host.sharing.interop import from_array
     except ImportError:
         refuse("no tensor", type(obj).__name__)
+    _from_array[:] = [from_array]
     return from_array(obj, dtype, target, copy)
 
 

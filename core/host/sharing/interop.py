@@ -5,6 +5,7 @@ Elements are copied only if they are outside this process's memory, or in a layo
 
 from __future__ import annotations
 
+from functools import cache
 from importlib import import_module
 from struct import calcsize
 from typing import Any
@@ -40,9 +41,14 @@ def array_interface(x: Tensor) -> dict[str, Any]:
     text = _TYPES.get(x.dtype.name)
     if text is None:
         raise AttributeError(f"NumPy has no counterpart of {x.dtype}")
-    width = x.dtype.itemsize
-    if not is_numpy(x.data) and not isinstance(x.backend, PythonBackend):
+    if is_numpy(x.data):
+        own: dict[str, Any] = x.data.__array_interface__
+        if own["strides"] is None and own["typestr"] == text and own["shape"] == x.shape:  # contiguous
+            own["__keeper"] = x.data
+            return own
+    elif not isinstance(x.backend, PythonBackend):
         return _copied(x, text)
+    width = x.dtype.itemsize
     try:
         keeper, address, strides = layout(x)
     except UnsupportedError:
@@ -163,7 +169,7 @@ def is_javascript(obj: Any) -> bool:
 
 
 def _described(obj: Any, backend: Backend, copy: bool | None) -> Tensor:
-    if hasattr(obj, "__array_interface__"):
+    if hasattr(type(obj), "__array_interface__") or hasattr(obj, "__array_interface__"):  # the former does not make one
         return _from_numpy(obj, backend, copy)
     if hasattr(obj, "__dlpack__"):  # before __array__: NumPy has no bfloat16, which PyTorch has
         from .dlpack import from_dlpack
@@ -210,10 +216,7 @@ def _on(backend: Backend) -> Any:
 
 
 def _from_numpy(obj: Any, backend: Backend, copy: bool | None) -> Tensor:
-    import numpy as np
-
-    from ..numpy_backend.storage import emberlet_dtype, to_bytes
-
+    np, emberlet_dtype, to_bytes = _numpy_parts()
     array = np.asarray(obj)
     if array.dtype.byteorder == ">":
         array = array.astype(array.dtype.newbyteorder("="))
@@ -237,6 +240,16 @@ def _from_numpy(obj: Any, backend: Backend, copy: bool | None) -> Tensor:
         raise ArgumentError("a strided array needs a copy here, and copy=False forbids it")
     data = to_bytes(array, found)
     return backend.from_bytes(bytes(data) if copy else data, found, array.shape)
+
+
+@cache
+def _numpy_parts() -> tuple[Any, Any, Any]:
+    """What `_from_numpy` needs, imported once: an import statement takes as long as the rest of it."""
+    import numpy as np
+
+    from ..numpy_backend.storage import emberlet_dtype, to_bytes
+
+    return np, emberlet_dtype, to_bytes
 
 
 def array_of(data: Any, dtype: Any, copy: bool | None) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from importlib import import_module
 from types import GenericAlias
 from typing import Any
@@ -25,6 +25,7 @@ def _late(file: str, name: str) -> Callable[..., Any]:
     return method
 
 
+@cache
 def _imported(file: str, name: str) -> Any:
     # By name: an import statement would be a circle, since these files import Tensor.
     return getattr(import_module(f"emberlet.host.{file}"), name)
