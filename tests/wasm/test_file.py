@@ -21,6 +21,7 @@ from emberlet import functional as F
 from emberlet.errors import BackendError, EmberletError, FormatError, IndexingError, ModelError
 from emberlet.wgpu_backend import plan_file, wasm
 from emberlet.wgpu_backend.plan.storing import encoded
+from emberlet.wgpu_backend.record import host_evaluation
 from emberlet.wgpu_backend.wasm import assembler, engine, file, sections, writer
 from emberlet.wgpu_backend.wasm.opcodes import unsigned
 from models.index import Case, cases
@@ -364,6 +365,35 @@ def test_javascript_expands_weights_in_fewer_bits(tmp_path: Path, how: str) -> N
     )
     for line, wanted in zip(said.split(), restored, strict=True):
         np.testing.assert_array_equal(np.frombuffer(base64.b64decode(line), np.float32), wanted)
+
+
+@pytest.mark.parametrize("ending", ["wasm", "plan"])
+def test_weights_of_8_bits_are_stored_without_computing_their_floats(
+    tmp_path: Path, ending: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(1)
+    levels = rng.integers(-128, 128, (96, 64), np.int8)
+    scales = rng.random(64, np.float32)
+    widened = []
+    cast = host_evaluation._EVALUATE["cast"]
+
+    def watched(host: Any, node: Any, srcs: Any) -> Any:
+        widened.append(node.count)
+        return cast(host, node, srcs)
+
+    def model(x: Any) -> Any:
+        scale = emberlet.asarray(scales, backend=x.backend)
+        return x @ F.dequantize_linear(emberlet.asarray(levels, backend=x.backend), scale)
+
+    monkeypatch.setitem(host_evaluation._EVALUATE, "cast", watched)
+    path = tmp_path / f"model.{ending}"
+    plan_file.save(str(path), model, emberlet.zeros((3, 96), dtype="float32", backend="numpy"))
+    assert levels.size not in widened
+    assert path.stat().st_size < 3 * levels.size or ending == "plan"
+    if ending == "wasm":
+        x = rng.standard_normal((3, 96), np.float32)
+        (found,) = plan_file.load(str(path)).run(x)
+        np.testing.assert_allclose(np.asarray(found), x @ (levels * scales), rtol=1e-4, atol=1e-3)
 
 
 def test_an_unknown_encoding_of_weights_is_refused(tmp_path: Path) -> None:

@@ -11,12 +11,11 @@ from emberlet.errors import ModelError
 from emberlet.sizes.questions import known_equal, smaller
 from emberlet.tensor import Tensor
 
-from ..record.host_evaluation import evaluate
 from ..record.index_checks import index_checks
 from ..record.index_ranges import SAME_VALUES, index_ranges
 from ..record.node import ValueNeeded, unpacked
 from ..record.tracing import constants, trace
-from .narrowing import narrow
+from .narrowing import compute, narrow
 
 
 def traced_for(
@@ -42,7 +41,7 @@ def traced_for(
     traced.roots = [unpacked(r) for r in traced.roots]
     once = constants(traced.roots, launched=False)
     traced.narrow = narrow(once, backend)
-    evaluate(once, backend.host)
+    compute(traced.narrow, once, backend.host)
     results = [traced.roots[part[1]] for part in structure[1]]
     if any(known_equal(r.count, 0) for r in results):
         raise ModelError("a model that is saved as a plan must not return empty tensors")

@@ -12,7 +12,7 @@ from emberlet.sizes.questions import known_equal
 from emberlet.tensor import Tensor
 
 from ..kernels.table import Options
-from ..record.host_evaluation import evaluate
+from ..record.host_evaluation import words_of
 from ..record.index_ranges import index_ranges
 from . import narrowing
 from .counts import count, counts_of
@@ -165,7 +165,7 @@ def _constants(
             if stored:
                 how = "levels" if node.word == "f32" else "integers"
             elif node.word == "f32":
-                stored = parts_of(weights, node.arg)
+                stored = parts_of(weights, words_of(node))
         if stored:
             parts = [name, f"{name}.scales"][: len(stored)]
             tensors |= zip(parts, stored, strict=True)
@@ -173,7 +173,7 @@ def _constants(
             continue
         fixed.append([number, name])
         dtype = WORDS[node.word]
-        tensors[name] = Source(dtype, (node.nbytes // (dtype.bits // 8),), lambda node=node: node.arg)
+        tensors[name] = Source(dtype, (node.nbytes // (dtype.bits // 8),), lambda node=node: words_of(node))
     return tensors, fixed
 
 
@@ -188,7 +188,7 @@ def planned(
 
     def compute(nodes: list[Any]) -> None:
         narrowing.permute(traced.narrow, nodes, backend.host)
-        evaluate(nodes, backend.host)
+        narrowing.compute(traced.narrow, nodes, backend.host)
 
     reorder_weights(traced.roots, compute, {})
     plans = {

@@ -5,7 +5,7 @@ from emberlet.backend.axes import closed
 from emberlet.errors import BackendError, refuse
 
 from ..run import storage
-from .node import CONSTANTS, is_leaf, of_open_size, topological
+from .node import CONSTANTS, Node, is_leaf, of_open_size, topological
 
 MOST = 16  # the longest history, in nodes, that `given` computes
 
@@ -18,6 +18,30 @@ def evaluate(nodes, host):
             raise BackendError("a constant of the plan, {} {}, holds values beyond 32 bits".format(n.dtype, n.shape))
         n.op = "data"
         n.srcs = ()
+
+
+class Later:
+    """The `arg` of a "data" node whose words are computed only where somebody needs them (`words_of`)."""
+
+    def __init__(self, node, host):
+        self.node = Node(node.op, node.srcs, node.arg, node.dtype, node.shape, node.word)
+        self.host = host
+
+
+def defer(node, host):
+    """Turn a node that depends on no input into a "data" node, whose value is computed where it is needed."""
+    node.arg = Later(node, host)
+    node.op = "data"
+    node.srcs = ()
+
+
+def words_of(node):
+    """The words of a "data" node."""
+    if isinstance(node.arg, Later):
+        later = node.arg
+        evaluate([later.node], later.host)
+        node.arg = later.node.arg
+    return node.arg
 
 
 def values_of(nodes, host):
@@ -82,7 +106,7 @@ class _Closed:
 
 
 def _leaf(host, node):
-    data = storage.narrow(node.arg, node.dtype, node.count, node.word)
+    data = storage.narrow(words_of(node), node.dtype, node.count, node.word)
     return host.from_bytes(data, node.dtype, node.shape)
 
 

@@ -17,6 +17,7 @@ from ..plan.make import make_plan
 from ..plan.opened import number_of, planned_for, sizes_of
 from ..plan.storing import encoded
 from ..plan.traced import checked_indices, port_names, traced_for
+from ..record.host_evaluation import words_of
 from ..record.index_ranges import index_ranges
 from .file import NAME, SIMD, VERSION, VERSION_OPEN
 from .image import Image
@@ -110,12 +111,13 @@ def save(
 def _constant(node: Any, narrow: Any, backend: Any, weights: str | None) -> tuple[Any, Any]:
     """The bytes of a constant, or their parts, and how they are stored, None for as they are."""
     if node.word != "f32":
-        return node.arg, None
+        return words_of(node), None
     exact = narrowing.encoded(narrow, backend.host) if narrow else None
     if exact:
         return [exact[0], exact[2]], exact[1]
-    parts = encoded(weights, node.arg)
-    return [part.tobytes() for part in parts] or node.arg, weights if parts else None
+    words = words_of(node)
+    parts = encoded(weights, words)
+    return [part.tobytes() for part in parts] or words, weights if parts else None
 
 
 def _planned(

@@ -76,7 +76,7 @@ def write(
     from emberlet.wgpu_backend.plan.writer import save
 
     with step(f"loading {path}"):
-        loaded = models.load(path, None, freeze)
+        loaded = models.load(path, None, freeze, flat=True)
     dims, given = sizing.ranges(dim, loaded)
     sizes = sizing.sizes(given, loaded)
     for name, limits in dims.items():

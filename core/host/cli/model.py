@@ -116,8 +116,9 @@ def add_freeze(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def load(path: str, backend: str | None, freeze: Sequence[str] = ()) -> Loaded:
-    """The model in an .onnx or .py file, with its weights. freeze: the words of --freeze.
+def load(path: str, backend: str | None, freeze: Sequence[str] = (), flat: bool = False) -> Loaded:
+    """The model in an .onnx or .py file, with its weights. freeze: the words of --freeze; flat: whether an ONNX file
+    becomes a single class, which is sooner written: for those who do not look at the modules.
 
     Raises EmberletError, OSError.
     """
@@ -127,7 +128,7 @@ def load(path: str, backend: str | None, freeze: Sequence[str] = ()) -> Loaded:
     if name == "wgpu":
         get_backend(backend).open_early()
     if kind == ".onnx":
-        return _load_onnx(path, get_backend(backend), freeze)
+        return _load_onnx(path, get_backend(backend), freeze, flat)
     if kind == ".py":
         if freeze:
             raise EmberletError(f"--freeze takes an ONNX file: generate {path} anew with `emberlet codegen --freeze`")
@@ -135,13 +136,13 @@ def load(path: str, backend: str | None, freeze: Sequence[str] = ()) -> Loaded:
     raise EmberletError(refusal(path, "an .onnx file, or a generated module (.py)"))
 
 
-def _load_onnx(path: str, backend: Backend, freeze: Sequence[str]) -> Loaded:
+def _load_onnx(path: str, backend: Backend, freeze: Sequence[str], flat: bool) -> Loaded:
     from emberlet.codegen import weights
     from emberlet.codegen.emit.instance import instantiate
     from emberlet.codegen.generation import translate
     from emberlet.codegen.ir.types import TensorType
 
-    model, written, _ = translate(path, freeze=frozen_values(freeze))
+    model, written, _ = translate(path, freeze=frozen_values(freeze), flat=flat)
     instance = instantiate(written, model.name, backend)
     instance.load_record(weights.tensors(written.record, backend), layout="burn")
     inputs = []
