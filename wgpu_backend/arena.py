@@ -8,6 +8,7 @@ from emberlet.sizes.questions import known_equal
 from emberlet.sizes.size import is_open
 
 from .plan.make import make_plan
+from .record import zero_points
 from .record.bounds import interval
 from .record.eight_bits import to_levels
 from .record.levels import levels
@@ -106,14 +107,26 @@ class ArenaBackend(Primitives):
     def matmul_8bit(self, a, b):
         """a @ b for int32 values within ±255. The operands are recorded as int16; wasm/kernels/integers.py sums their
         products in int32."""
+        less = None
+        if self._takes_bytes():
+            a, b, less = zero_points.factors(a, b)
         shape = shapes.broadcast(a.shape[:-2], b.shape[:-2]) + (a.shape[-2], b.shape[-1])
         a, b = self.cast(a, dtypes.int16), self.cast(b, dtypes.int16)
-        return self._record("matmul", (a, b), (a, b), "matmul", None, dtypes.int32, shape)
+        total = self._record("matmul", (a, b), (a, b), "matmul", None, dtypes.int32, shape)
+        return total if less is None else self.binary("sub", total, less)
 
     def conv_8bit(self, x, weight, bias, stride, padding, dilation, groups):
         """`conv` for int32 values within ±255, in the same way. bias: None."""
+        less = None
+        if self._takes_bytes():
+            x, weight, padding, less = zero_points.pictures(x, weight, padding)
         x, weight = self.cast(x, dtypes.int16), self.cast(weight, dtypes.int16)
-        return self._conv(x, weight, stride, padding, dilation, groups, dtypes.int32)
+        total = self._conv(x, weight, stride, padding, dilation, groups, dtypes.int32)
+        return total if less is None else self.binary("sub", total, less)
+
+    def _takes_bytes(self):
+        """Whether a plan is recorded whose kernels multiply bytes (wasm/kernels/byte_products.py)."""
+        return self.tracing and getattr(self.options, "bytewise", False)
 
     def to_levels(self, x, zero, low, high, dtype):
         """`functional.to_levels` (record/eight_bits.py)."""

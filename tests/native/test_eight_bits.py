@@ -75,6 +75,30 @@ def test_products_of_8_bits_are_exact(backend: Any, seed: int) -> None:
         np.testing.assert_array_equal(found, want)
 
 
+@every("seed", range(12))
+def test_integers_less_a_zero_point_of_the_call_meet_constant_weights_exactly(backend: Any, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    channels, out = (int(n) for n in rng.integers(1, 40, 2))
+    kind, other = ["uint8", "int8"][seed % 2], ["int8", "uint8"][seed // 2 % 2]
+    x, a = drawn(rng, (2, channels, 9, 17), kind), drawn(rng, (seed % 3 * 9 + 1, 44), kind)
+    w, b = drawn(rng, (out, channels, 3, 3), other), drawn(rng, (44, out + 40), other)
+    zero, low = drawn(rng, (1,), kind), drawn(rng, (1,), other)
+    zeros = drawn(rng, (len(a),), kind) if seed % 4 else zero
+    padding = [(0, 0), (1, 1), (2, 0), (0, 1)][seed % 4], (1, seed % 2)
+
+    def layers(x: Any, a: Any, zero: Any, zeros: Any) -> Any:
+        weight, matrix, point = (emberlet.asarray(t, backend=x.backend) for t in (w, b, low))
+        pixels = F.conv_integer(x, weight, zero, point, padding=padding, stride=seed % 2 + 1)
+        return pixels.flatten(), F.matmul_integer(a, matrix, zeros, point).flatten()
+
+    want = [np.asarray(y) for y in layers(*(emberlet.asarray(t, backend="numpy") for t in (x, a, zero, zeros)))]
+    tensors = [emberlet.asarray(t, backend=backend) for t in (x, a, zero, zeros)]
+    plan = compiled(layers, *tensors, backend=backend)
+    for found in (layers(*tensors), plan(*tensors)):
+        for y, exact in zip(found, want, strict=True):
+            np.testing.assert_array_equal(np.asarray(y), exact)
+
+
 def test_products_of_known_8_bits_have_a_kernel_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
     if processor.current().dots < 4:
         pytest.skip("this processor has no such instruction")
@@ -89,6 +113,10 @@ def test_products_of_known_8_bits_have_a_kernel_of_their_own(monkeypatch: pytest
         made.clear()
         both("native", lambda x, w, *z: F.conv_integer(x, w, 5, *z, padding=1), x, w, *given)
         assert any(made)
+    made.clear()
+    zero = drawn(rng, (1,), "uint8")
+    both("native", lambda x, z: F.conv_integer(x, emberlet.asarray(w, backend="native"), z, padding=1), x, zero)
+    assert any(made)
 
 
 @every("high, zero", [(3000000.0, None), (2.0**20, None), (2.0**20 + 2, None), (100.0, -3000000.0), (3e6, 2e6)])

@@ -1,0 +1,85 @@
+"""Products of 8-bit integers less their zero points, where a zero point is only known when a plan runs: the integers
+are multiplied as they are,
+
+    sum of (q - z) w = sum of q w - z (sum of w),
+
+so that they stay within 8 bits, as kernels that multiply bytes want them. The sums of constant weights are constants.
+"""
+
+from emberlet import dtypes
+from emberlet.sizes.size import is_open
+
+from .host_evaluation import given
+from .levels import parts
+from .node import depends_on_input
+from .ranges import narrow_range
+
+
+def factors(a, b):
+    """(a', b', c) such that a @ b is a' @ b' - c, for int32 values within ±255. c: None for 0."""
+    b = _less_number(b)
+    found = _late(a)
+    if found is None or len(b.shape) != 2:
+        return a, b, None
+    q, zero = found
+    if zero.size > 1 and zero.shape[-1] != 1:
+        return a, b, None
+    sums = _sums(b, (0,))
+    return (a, b, None) if sums is None else (q, b, a.backend.binary("mul", zero, sums))
+
+
+def pictures(x, weight, padding):
+    """(x', weight', padding', c) such that a convolution of x with a border of zeros is one of x' less c. c: None for
+    0."""
+    weight = _less_number(weight)
+    found = _late(x)
+    sums = None
+    if found is not None and found[1].size == 1:
+        sums = _sums(weight, tuple(range(1, len(weight.shape))))
+    if sums is None:
+        return x, weight, padding, None
+    backend, (q, zero) = x.backend, found
+    if [p for p in padding if tuple(p) != (0, 0)]:
+        # The border is the zero point, which the difference makes 0.
+        around = backend.pad(x, ((0, 0), (0, 0)) + tuple(padding), 0)
+        q = backend.cast(backend.binary("add", around, zero), q.dtype)
+        padding = ((0, 0),) * len(padding)
+    sums = backend.reshape(sums, (weight.shape[0],) + (1,) * (len(weight.shape) - 2))
+    return q, weight, padding, backend.binary("mul", zero, sums)
+
+
+def _late(x):
+    """(8-bit integers, int32 zero point) whose difference x is, if the latter depends on an input; else None."""
+    found = parts(x)
+    if found is None or found[0].dtype.bits != 8 or found[1] is None:
+        return None
+    q, zero, _ = found
+    within, (low, high) = narrow_range(zero.data), q.dtype.range
+    if within is None or within[0] < low or within[1] > high:
+        return None
+    return (q, x.backend.cast(zero, dtypes.int32)) if depends_on_input(zero.data) else None
+
+
+def _less_number(w):
+    """Constant weights, less a number where they are less data of one element: kernels see how far they reach."""
+    found = parts(w)
+    if found is None or found[1] is None or found[1].size != 1 or depends_on_input(found[1].data):
+        return w
+    backend = w.backend
+    known = given(found[1].data, backend.host)
+    if known is None:
+        return w
+    number = backend.full((), int(known.item()), dtypes.int32)
+    return backend.binary("sub", backend.cast(found[0], dtypes.int32), number)
+
+
+def _sums(w, axes):
+    """The sums of constant weights along axes, in int32; None if they are not known."""
+    if is_open(w.size) or depends_on_input(w.data):
+        return None
+    host = w.backend.host
+    known = given(w.data, host)
+    if known is None:
+        return None
+    sums = host.reduce("sum", host.cast(known, dtypes.int32), axes, False)
+    return w.backend.from_bytes(host.to_bytes(sums), dtypes.int32, sums.shape)
