@@ -30,8 +30,9 @@ def _fits(count):
 class ArenaBackend(Primitives):
     """A backend whose plans have their buffers in one memory. It has besides:
 
-    options; layout(plan, sizes, room): a Layout (wasm/image.py) with `instance()`: a memory with `write(at, data)`,
-    `read(at, nbytes)` and `run()`; sizes and room: as the Layout takes them. _compiled(plan): for what is computed at
+    options; layout(plan, sizes, room, constants): a Layout (wasm/image.py) with `instance()`: a memory with
+    `write(at, data)`, `read(at, nbytes)` and `run()`; sizes and room: as the Layout takes them; constants: {number of a
+    buffer: the bytes that are to be in it}, for what shares them. _compiled(plan): for what is computed at
     once, (what has `instance()`, the Layout, the bytes that its code takes).
     """
 
@@ -62,7 +63,7 @@ class ArenaBackend(Primitives):
         """What runs a plan (wasm/program.py); see there for the arguments."""
         from .wasm.program import program
 
-        return program(self.layout(plan), constants, inputs, results)
+        return program(self.layout(plan, constants=constants), constants, inputs, results)
 
     def open_program(self, plan, constants, inputs, results, capacity):
         """What runs a plan with open sizes (wasm/growing_program.py)."""

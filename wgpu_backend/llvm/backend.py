@@ -11,7 +11,7 @@ from ..arena import ArenaBackend
 from ..wasm.image import Layout
 from ..wasm.kernels import split
 from ..wasm.kernels.table import Options
-from . import engine, processor, threads
+from . import engine, processor, regions, threads
 from .kept_kernels import KernelFile
 
 # Rows of a tile of products: with two vectors of columns, the sums fill most of the 32 registers of AVX-512, and of the
@@ -68,26 +68,43 @@ class NativeBackend(ArenaBackend):
         found = Compiled(plan, quick=True)
         return found, found, _CODE * sum([len(f) for _, f in plan.kernels])
 
-    def layout(self, plan: Any, sizes: int = 0, room: Any = None) -> Compiled:
-        return Compiled(plan, sizes, room)
+    def layout(self, plan: Any, sizes: int = 0, room: Any = None, constants: dict[int, Any] | None = None) -> Compiled:
+        return Compiled(plan, sizes, room, weights=constants)
 
 
 class Compiled(Layout):
     """A plan whose kernels are compiled, and the layout of its memory. quick: whether kernels of little work may be
-    slower, for being compiled sooner."""
+    slower, for being compiled sooner; weights: {number of a buffer: its bytes}, which it shares with other plans where
+    that is possible (regions.py); then it has one instance."""
 
-    def __init__(self, plan: Any, sizes: int = 0, room: Any = None, quick: bool = False) -> None:
-        Layout.__init__(self, plan, None, sizes, room)
+    def __init__(
+        self, plan: Any, sizes: int = 0, room: Any = None, quick: bool = False, weights: dict[int, Any] | None = None
+    ) -> None:
         count = threads.threads() if split.pays([plan.kernels[step.kernel][1] for step in plan.steps]) else 1
-        apart = (self.scratch_room + 63) // 64 * 64  # bytes between the scratch memories of two threads
-        self.nbytes += (count - 1) * apart
+        self._shared: regions.Shared | None = None
+        if weights and regions.is_worth(sum([plan.buffers[number].nbytes for number in weights])):
+            self._lay_out(plan, sizes, room, count, weights)
+            self._shared = regions.share(weights, self.nbytes)
+        if self._shared is None:
+            self._lay_out(plan, sizes, room, count, {})
+        else:
+            places = self._shared.places
+            self.held: Any = places
+            for number in places:
+                self.addresses[number] = places[number]
         if self.nbytes >= MOST:
             raise BackendError(f"this plan takes {self.nbytes} bytes of memory; a native one has at most 4 GiB")
         each = []
         for step in plan.steps:
             f = plan.kernels[step.kernel][1]
-            each.append((f, [*[self.addresses[b] for b in step.buffers], self.scratch, apart]))
+            each.append((f, [*[self.addresses[b] for b in step.buffers], self.scratch, self._scratch_apart]))
         self.steps = engine.Steps(each, count, quick, not sizes)
 
+    def _lay_out(self, plan: Any, sizes: int, room: Any, count: int, apart: dict[int, Any]) -> None:
+        Layout.__init__(self, plan, None, sizes, room, apart)
+        self._scratch_apart = (self.scratch_room + 63) // 64 * 64  # bytes between the scratch memories of two threads
+        self.nbytes += (count - 1) * self._scratch_apart
+
     def instance(self) -> engine.Instance:
-        return engine.Instance(self.steps, self.nbytes)
+        shared, self._shared = self._shared, None  # the instance holds it, as long as it is not released
+        return engine.Instance(self.steps, self.nbytes, shared)

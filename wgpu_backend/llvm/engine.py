@@ -24,9 +24,9 @@ from ..device import lock
 from ..wasm.assembler import Function
 from . import kept, processor, render, threads
 from .linking import ALIGNMENT, linked
+from .regions import LARGE, Shared
 
 LONG = 1 << 28  # elements that the steps of one call read, at least: some 30 ms
-LARGE = 8 << 20  # bytes of a memory in large pages: filling it takes a quarter of the time
 # A plan that reads fewer elements, some 1 ms of work, runs alone for a while after a run with threads took LATE times
 # as long as one alone: other programs have the processors. The while is one run, then 3, 7 and so on, at most REST.
 SHORT, LATE, REST = 1 << 22, 2, 256
@@ -252,23 +252,26 @@ class Steps:
 
 
 class Instance:
-    """A memory, and the steps that run on it."""
+    """A memory, and the steps that run on it. shared: the memory, where it has its weights in common with others."""
 
-    def __init__(self, steps: Steps, nbytes: int) -> None:
+    def __init__(self, steps: Steps, nbytes: int, shared: Shared | None = None) -> None:
         self.steps = steps
+        if shared is not None:
+            self.memory, self.address = shared.view(), shared.address
+            return
         try:
-            self.memory = pages(nbytes)
+            found = pages(nbytes)
         except OSError as error:
             raise BackendError(f"this plan takes {nbytes} bytes of memory, which the system refuses: {error}") from None
-        self.view = memoryview(self.memory)
-        self.address = ctypes.addressof(ctypes.c_char.from_buffer(self.memory))
+        self.memory = memoryview(found)
+        self.address = ctypes.addressof(ctypes.c_char.from_buffer(found))
 
     def write(self, at: int, data: Any) -> None:
         given = memoryview(data).cast("B")
-        self.view[at : at + len(given)] = given
+        self.memory[at : at + len(given)] = given
 
     def read(self, at: int, nbytes: int) -> bytes:
-        return bytes(self.view[at : at + nbytes])
+        return bytes(self.memory[at : at + nbytes])
 
     def run(self) -> None:
         self.steps.run(self.address)

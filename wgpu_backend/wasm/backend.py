@@ -37,5 +37,5 @@ class WasmBackend(ArenaBackend):
         image = Image(plan)
         return engine.compiled(image.module), image, _EXPANDED * len(image.module)
 
-    def layout(self, plan, sizes=0, room=None):
+    def layout(self, plan, sizes=0, room=None, constants=None):
         return Image(plan, None, sizes, room)

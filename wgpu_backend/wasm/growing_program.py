@@ -87,4 +87,4 @@ class GrowingProgram(OpenProgram):
         def room(n):
             return max(at(n, roomy), 0 if values is None else at(n, values))
 
-        return self._layout(self._plan, len(self._plan.counts.block), room)
+        return self._layout(self._plan, len(self._plan.counts.block), room, self._constants)

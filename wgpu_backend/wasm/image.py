@@ -15,11 +15,14 @@ MOST = 1 << 16  # pages of a memory with 32-bit addresses
 class Layout:
     """Where a plan's buffers lie in one memory. addresses: the address of each buffer of the Plan, by number; rooms:
     their bytes. scratch: the address of the kernels' scratch memory; scratch_room: its bytes, for each thread. nbytes:
-    the size of the memory in bytes."""
+    the size of the memory in bytes. held: the numbers of constant buffers that are in place in every instance."""
 
-    def __init__(self, plan, stored=None, sizes=0, room=None):
+    held = ()
+
+    def __init__(self, plan, stored=None, sizes=0, room=None, apart=()):
         """stored: {number of a constant buffer: how its file encodes it} (stored.py); sizes: how many open sizes the
-        kernels read; room: the bytes to reserve for an open size or a number of bytes."""
+        kernels read; room: the bytes to reserve for an open size or a number of bytes; apart: numbers of buffers that
+        get no place here."""
         self.plan = plan
         room = room or int
         at = SIZES + (4 * sizes + 63) // 64 * 64
@@ -27,6 +30,8 @@ class Layout:
         self.rooms = [room(b.nbytes) for b in plan.buffers]
         for number in range(len(plan.buffers)):
             self.addresses.append(at)
+            if number in apart:
+                continue
             block = BLOCK_BYTES if stored and number in stored else 64
             at += (max(4, self.rooms[number]) + block - 1) // block * block
         self.parts = []
