@@ -3,7 +3,8 @@ are multiplied as they are,
 
     sum of (q - z) w = sum of q w - z (sum of w),
 
-so that they stay within 8 bits, as kernels that multiply bytes want them. The sums of constant weights are constants.
+so that they stay within 8 bits, as kernels that multiply bytes want them. The sums of constant weights are constants, and
+those of a convolution become signed, as the kernels want them, too.
 """
 
 from emberlet import dtypes
@@ -31,7 +32,7 @@ def factors(a, b):
 def pictures(x, weight, padding):
     """(x', weight', padding', c) such that a convolution of x with a border of zeros is one of x' less c. c: None for
     0."""
-    weight = _less_number(weight)
+    weight = _signed(_less_number(weight))
     found = _late(x)
     sums = None
     if found is not None and found[1].size == 1:
@@ -71,6 +72,24 @@ def _less_number(w):
         return w
     number = backend.full((), int(known.item()), dtypes.int32)
     return backend.binary("sub", backend.cast(found[0], dtypes.int32), number)
+
+
+def _signed(w):
+    """Constant weights in uint8, less a number, as ones in int8 less another number."""
+    found = parts(w)
+    if found is None or found[0].dtype is not dtypes.uint8 or depends_on_input(found[0].data):
+        return w
+    (q, zero, _), backend = found, w.backend
+    host, point = backend.host, 0
+    if zero is not None:
+        point = zero.data.arg if zero.data.op == "full" else None
+    known = None if point is None else given(q.data, host)
+    if known is None:
+        return w
+    middle = host.full((), 128, dtypes.int32)
+    moved = host.cast(host.binary("sub", host.cast(known, dtypes.int32), middle), dtypes.int8)
+    q = backend.from_bytes(host.to_bytes(moved), dtypes.int8, moved.shape)
+    return backend.binary("sub", backend.cast(q, dtypes.int32), backend.full((), point - 128, dtypes.int32))
 
 
 def _sums(w, axes):
