@@ -89,9 +89,11 @@ def kernel(function: Function, dots: int = 0) -> str:
         lines.append("  %steps = load i32, ptr %size")
         steps = "%steps"
     lines += [f"  %many = zext i32 {steps} to i64", "  %of = zext i32 %parts to i64", "  %after = add i32 %part, 1"]
+    lines.append("  %up = sub i64 %of, 1")  # a longer part is taken before a shorter one
     for at, name in (("part", "first"), ("after", "last")):
         lines += [f"  %{name}.wide = zext i32 %{at} to i64", f"  %{name}.all = mul i64 %{name}.wide, %many"]
-        lines += [f"  %{name}.place = udiv i64 %{name}.all, %of", f"  %{name} = trunc i64 %{name}.place to i32"]
+        lines += [f"  %{name}.up = add i64 %{name}.all, %up", f"  %{name}.place = udiv i64 %{name}.up, %of"]
+        lines.append(f"  %{name} = trunc i64 %{name}.place to i32")
         given.append(f"i32 %{name}")
     lines += [f"  call void @body({', '.join(given)})", "  ret void", "}"]
     return "\n".join([*rendered.values(), "\n".join(lines), *sorted(declared), *_ATTRIBUTES])
