@@ -3,8 +3,8 @@ are multiplied as they are,
 
     sum of (q - z) w = sum of q w - z (sum of w),
 
-so that they stay within 8 bits, as kernels that multiply bytes want them. The sums of constant weights are constants, and
-those of a convolution become signed, as the kernels want them, too.
+so that they stay within 8 bits, as kernels that multiply bytes want them. The sums of constant weights are constants,
+and those of a convolution become signed, as the kernels want them, too.
 """
 
 from emberlet import dtypes
