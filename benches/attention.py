@@ -51,7 +51,7 @@ def plans(case: tuple[int, int, int, int, int, bool]) -> list[tuple[Any, float]]
             )
         compiled(*given)
         instance = compiled.planned().program.instance
-        out.append((instance.run, instance.view.nbytes / 1e6))
+        out.append((instance.run, instance.memory.nbytes / 1e6))
     return out
 
 

@@ -70,6 +70,20 @@ def test_threads_that_share_heads_or_rows_give_the_bytes_of_one(heads: int, alwa
     np.testing.assert_allclose(found[0], expected(q, k, v, None, 0.25, 0.0, None), rtol=0, atol=20 * EPSILON)
 
 
+@pytest.mark.parametrize("dims", [{}, {"dims": {"q": {2: "rows"}}}])
+def test_scratch_memory_holds_a_part_of_the_rows_of_many_heads(dims: Any, backend: NativeBackend, always: None) -> None:
+    k = drawn(1, 20, 130, 16)
+    compiled = compile(lambda q, k: F.attention(q, k, k, softcap=5.0), backend=backend, **dims)
+    for rows in (1000, 100, 769, 768):
+        q = drawn(1, 20, rows, 16)
+        want = expected(q, k, k, None, 0.25, 5.0, None)
+        np.testing.assert_allclose(np.asarray(compiled(q, k)), want, rtol=0, atol=20 * EPSILON)
+    ((_, function),) = (
+        compile(lambda q, k: F.attention(q, k, k), drawn(1, 20, 1000, 16), k, backend=backend).plan().kernels
+    )
+    assert function.scratch < 4 * 1000 * (16 + 16)
+
+
 def test_few_keys_rows_or_scores_and_other_dtypes_are_computed_from_products(backend: NativeBackend) -> None:
     cases = ((3000, 200, "float32"), (40, 3000, "float32"), (300, 300, "float32"), (1000, 1000, "float16"))
     for rows, keys, dtype in cases:

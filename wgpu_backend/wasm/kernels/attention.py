@@ -3,10 +3,11 @@
 (Milakov and Gimelshein 2018; Dao et al. 2022.) For a head, the scaled queries are copied to scratch memory, and a block
 of keys and values at a time: the keys by columns, so that a vector holds neighboring ones. A tile of rows then gets its
 scores from registers, their weights, and its share of the results, which stay in scratch memory until the last block.
-Whenever a larger score appears, the results so far are scaled down.
+Whenever a larger score appears, the results so far are scaled down. Of many rows, a part at a time goes through all
+keys, so that scratch memory holds no more; threads that share the rows of few heads have them all.
 """
 
-from emberlet.sizes.size import is_open, typical
+from emberlet.sizes.size import is_open, most, typical
 
 from ...lower import index as ix
 from ...lower.lowering import Lowering
@@ -16,6 +17,7 @@ from .emitter import extract, splat
 from .nest import begin, by_vectors, finish
 
 ROWS = 6  # of a tile: with 4 vectors of keys, 24 sums, 4 keys and a query fill 29 of AVX-512's 32 registers
+MOST_ROWS = 128 * ROWS  # of a head at a time: each time, all keys are copied anew
 KEYS = 128  # of a block: more would leave the caches, and fewer spend more on each row's maximum and sum
 # From these numbers on, one pass takes less time than products and a softmax on a stored matrix of scores
 # (benches/attention.py): of a head's queries and keys, and of all scores, which leave the caches.
@@ -75,9 +77,10 @@ class _Attention:
         self.e = e = begin(name, self.low.slots, self.lanes)
         self.f = f = e.f
         f.work = typical(self.heads * self.length * self.keys) * (self.size + self.depth) // 8
-        self._reserve()
         self.shared = split.chosen([self.heads, (self.length + ROWS - 1) // ROWS])
+        self._reserve()
         e.loop("head", self.heads, split=self.shared == 0)
+        self._open_part()
         self._queries()
         self._begin_rows()
         e.loop("block", self.keys, KEYS)
@@ -93,14 +96,15 @@ class _Attention:
         e.close()
         self._open_tiles()
         self._finish_rows()
-        e.close()
-        e.close()
+        for _ in range(3):
+            e.close()
         return finish(e, name, self.low.slots)
 
     def _reserve(self):
         """The addresses of what is in scratch memory."""
-        rows = (self.length + ROWS - 1) // ROWS * ROWS
-        self.rows = rows
+        self.rows = (self.length + ROWS - 1) // ROWS * ROWS
+        self.in_parts = self.shared == 0 and most(self.rows) > MOST_ROWS
+        rows = MOST_ROWS if self.in_parts else self.rows
         parts = (
             ("packed", self.size * KEYS),  # the keys of a block, by channels
             ("values", KEYS * self.width),
@@ -125,13 +129,29 @@ class _Attention:
             out = op("i32.add", out, op("i32.mul", e, i32(4 * count)))
         return self.f.let(out)
 
-    def _queries(self):
-        """Copy the head's queries, scaled."""
+    def _open_part(self):
+        """Open the loop over the parts of a head's rows: `begin` is the first row of one, `behind` how many it has."""
         e, f = self.e, self.f
-        e.loop("row", self.length)
+        if not self.in_parts:
+            e.block()
+            self.begin, self.behind = i32(0), self.rows
+            return
+        e.loop("part", self.rows, MOST_ROWS)
+        self.begin = e.counters["part"][0]
+        self.behind = f.let(_least(op("i32.sub", i32(self.rows), self.begin), i32(MOST_ROWS)))
+
+    def _queries(self):
+        """Copy the queries of a part, scaled."""
+        e, f = self.e, self.f
+        end, start = self.length, 0
+        if self.in_parts:
+            start = self.begin
+            end = f.let(_least(op("i32.add", self.begin, self.behind), i32(self.length)))
+        e.loop("row", end, 1, start)
+        row = op("i32.sub", e.counters["row"][0], self.begin)
 
         def write(wide):
-            at = self._place("queries", (e.counters["row"][0], self.size), (e.counters["channel"][0], 1))
+            at = self._place("queries", (row, self.size), (e.counters["channel"][0], 1))
             if wide:
                 f.do(memory("v128.store", at, op("f32x4.mul", e.vector(self.q), f32x4(self.scale))))
             else:
@@ -144,7 +164,7 @@ class _Attention:
         e, f = self.e, self.f
         top = f32(-float("inf")) if self.sink is None else f.let(e.scalar(self.sink))
         total = f32(0.0 if self.sink is None else 1.0)
-        e.loop("start", self.rows)
+        e.loop("start", self.behind)
         row = e.counters["start"][0]
         f.do(memory("f32.store", self._place("top", (row, 1)), top))
         f.do(memory("f32.store", self._place("total", (row, 1)), total))
@@ -213,7 +233,7 @@ class _Attention:
         self.e._depends = {}
 
     def _open_tiles(self):
-        self.e.loop("tile", self.rows, ROWS, split=self.shared == 1)
+        self.e.loop("tile", self.behind, ROWS, split=self.shared == 1)
         self.tile = self.e.counters["tile"][0]
 
     def _scores(self):
@@ -253,7 +273,7 @@ class _Attention:
         e.loop("r", ROWS)
         r = e.counters["r"][0]
         row = f.let(op("i32.add", self.tile, r))
-        e.bind("row", f.let(_least(row, i32(self.length - 1))))
+        e.bind("row", f.let(_least(op("i32.add", self.begin, row), i32(self.length - 1))))
         at = self._place("weights", (r, KEYS))
         if self.softcap:
             cap = f32x4(self.softcap)
@@ -374,7 +394,7 @@ class _Attention:
         row = f.let(op("i32.add", self.tile, e.counters["r"][0]))
 
         def store():
-            e.bind("row", row)
+            e.bind("row", f.let(op("i32.add", self.begin, row)))
             total = f.let(memory("f32.load", self._place("total", (row, 1))))
             factor = op("f32.div", f32(1.0), total)
             if self.blind:  # a query that sees no key gets 0
@@ -388,7 +408,7 @@ class _Attention:
 
             self._each_column(column)
 
-        e.within(op("i32.lt_u", row, i32(self.length)), store)
+        e.within(op("i32.lt_u", op("i32.add", self.begin, row), i32(self.length)), store)
         e.close()
 
     def _zeros(self, vectors):
