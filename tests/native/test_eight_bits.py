@@ -99,6 +99,18 @@ def test_integers_less_a_zero_point_of_the_call_meet_constant_weights_exactly(ba
             np.testing.assert_array_equal(np.asarray(y), exact)
 
 
+def test_products_with_a_matrix_whose_rows_lie_on_pages_of_their_own_are_exact(backend: Any) -> None:
+    rng = np.random.default_rng(0)
+    a, b, zero = drawn(rng, (5, 257), "uint8"), drawn(rng, (257, 4101), "uint8"), drawn(rng, (1,), "uint8")
+
+    def product(a: Any, zero: Any) -> Any:
+        return F.matmul_integer(a, emberlet.asarray(b, backend=a.backend), zero, 119)
+
+    want = (a.astype(int) - zero.astype(int)) @ (b.astype(int) - 119)
+    for found in both(backend, product, a, zero):
+        np.testing.assert_array_equal(found, want)
+
+
 def test_products_of_known_8_bits_have_a_kernel_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
     if processor.current().dots < 4:
         pytest.skip("this processor has no such instruction")

@@ -14,12 +14,13 @@ from emberlet.sizes.size import is_open
 
 from ...lower import index as ix
 from ..assembler import i32, i32x4, memory, op
-from .contraction import Contraction, _rows_of_tiles, problem
+from .contraction import FAR, PAGE, Contraction, _rows_of_tiles, problem
 from .emitter import size
 from .integers import MOST_ROWS, packed_products
 from .levels import bounds
 from .nest import begin, finish
 from .runs import runs
+from .tail import LINE
 
 _ONES = 0x01010101
 _SPAN = 255  # between the lowest and the highest value of an operand
@@ -208,6 +209,7 @@ class _Bytes(Contraction):
         """Copy the panel of the right operand that begins at the first column, less its lowest value, as bytes."""
         e, f = self.e, self.f
         if self.halves is None:
+            self.far = self._far()
             self._by_fours(self._vectors)
         elif self.runs:
             self.runs.tabulate(self.run_table, size(self.runs.word))
@@ -232,6 +234,21 @@ class _Bytes(Contraction):
             self._column_sums()
             e.close()
 
+    def _far(self):
+        """(slot, index) of a matrix in memory whose rows lie on pages of their own, else None: nothing else fetches the
+        columns of the next panels before they are read."""
+        waiting = [self.right]
+        while waiting:
+            value = waiting.pop()
+            waiting.extend(value.args)
+            if value.op == "load":
+                slot, index = value.attr
+                row = self.e.coefficient(index, "k0")
+                word = size(self.low.slots.types[slot])
+                if row is not None and row * word >= PAGE and row * word * self.depth >= FAR:
+                    return (slot, index) if self.e.coefficient(index, "column") == 1 else None
+        return None
+
     def _tap(self, k):
         return memory("i32.load", op("i32.add", self.table, op("i32.shl", k, i32(2))))
 
@@ -241,6 +258,11 @@ class _Bytes(Contraction):
         out = []
         e.block()
         e.bind("k0", k)
+        if self.far is not None:
+            e.bind("column", self.first_column)
+            slot, index = self.far
+            at, offset = e.address(slot, index, self.low.slots.types[slot])
+            f.do(memory("v128.prefetch", f.let(at), offset=offset + LINE))
         for v in range(self.vectors):
             e.block()
             e.bind("column", f.let(op("i32.add", self.first_column, i32(self.lanes * v))) if v else self.first_column)

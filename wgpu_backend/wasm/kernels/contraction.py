@@ -22,7 +22,7 @@ from .tail import LINE, tail
 
 ROWS = 6  # rows of a tile: with two vectors of columns, 12 sums, 2 columns and 1 row fill 15 of x86's registers
 VECTORS = 2
-_PAGE = 1 << 12  # bytes
+PAGE = 1 << 12  # bytes
 NEAR, FAR = 1 << 15, 1 << 20  # bytes that the L1 cache holds, and that the L2 cache does not
 BLOCK_BYTES = 1 << 17  # bytes of panels that are processed together, four times as many where vectors are longer
 _FEWER_ROWS = 13
@@ -309,7 +309,7 @@ class Contraction:
         """Whether all rows of the left operand begin in one set of the L1 cache, so that they evict each other."""
         if self.lanes == 4 or self.direct or self.by_k != 1 or is_open(self.by_row) or not fixed(self.what):
             return False
-        return self.rows > 8 and 4 * self.by_row % _PAGE == 0 and self.what.depth() >= self.lanes
+        return self.rows > 8 and 4 * self.by_row % PAGE == 0 and self.what.depth() >= self.lanes
 
     def _copy_left(self, first_row):
         """Copy a tile's rows of the left operand, a line of the cache further apart than they are long."""
@@ -377,7 +377,7 @@ class Contraction:
         """Whether neighboring rows of the right operand lie on different pages, and all of it beyond the L2 cache: to
         read it twice takes longer than to copy it."""
         columns = typical(self.what.columns)
-        return 4 * columns >= _PAGE and 4 * columns * typical(self.what.depth()) >= FAR
+        return 4 * columns >= PAGE and 4 * columns * typical(self.what.depth()) >= FAR
 
     def _pack(self):  # noqa: C901
         """Copy the panel of the right operand that begins at the first column."""
