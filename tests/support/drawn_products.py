@@ -44,16 +44,18 @@ def product(seed: int, backend: Any) -> None:
 
 def _convolution(choose: random.Random) -> tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]:
     """(the picture's shape, the weight's, options)."""
-    groups = choose.choice([1, 1, 1, 2, 4])
-    channels, out = (groups * n for n in sizes(choose, 40, 2))
+    axes, groups = choose.choice([1, 2, 2, 2, 3]), choose.choice([1, 1, 1, 2, 4])
+    channels, out = (groups * n for n in sizes(choose, 40 if axes < 3 else 8, 2))
     if choose.random() < 0.3:
         groups = out = channels  # depthwise
-    kernel = [choose.choice([1, 1, 3, 3, 5, 7]) for _ in range(2)]
-    picture = [max(k, n) for k, n in zip(kernel, sizes(choose, 40, 2), strict=True)]
+    kernel = [choose.choice([1, 1, 2, 3, 3, 5, 7][: 7 if axes < 3 else 5]) for _ in range(axes)]
+    dilation = choose.choice([1, 1, 1, 2])
+    lengths = sizes(choose, 40, axes) if axes < 3 else [choose.randint(1, 9) for _ in range(axes)]
+    picture = [max((k - 1) * dilation + 1, n) for k, n in zip(kernel, lengths, strict=True)]
     options = {
         "stride": choose.choice([1, 1, 2, 3]),
         "padding": choose.choice([0, kernel[0] // 2, kernel[0] // 2, 2]),
-        "dilation": 1,
+        "dilation": dilation,
         "groups": groups,
     }
     return (choose.choice([1, 2]), channels, *picture), (out, channels // groups, *kernel), options
@@ -64,7 +66,7 @@ def _conv(given: list[Any], options: dict[str, Any]) -> Any:
 
 
 def convolution(seed: int, backend: Any) -> None:
-    """Two-dimensional ones of every kind."""
+    """Those of every kind, over one to three axes."""
     choose, numbers = random.Random(seed), np.random.default_rng(seed)
     picture, kernel, options = _convolution(choose)
     x, w = (numbers.standard_normal(shape).astype(np.float32) for shape in (picture, kernel))
@@ -92,8 +94,9 @@ def integer_convolution(seed: int, backend: Any) -> None:
     a, b = (numbers.integers(-255, 256, shape, dtype=np.int32) for shape in (picture, kernel))
     want = np.asarray(_conv([emberlet.asarray(v.astype(np.float64), backend="numpy") for v in (a, b)], options))
     x, w = (emberlet.asarray(v, backend=backend) for v in (a, b))
-    stride, padding = (options["stride"],) * 2, ((options["padding"],) * 2,) * 2
-    found = np.asarray(backend.conv_8bit(x, w, None, stride, padding, (1, 1), options["groups"]))
+    n = len(picture) - 2
+    stride, padding, dilation = (options["stride"],) * n, ((options["padding"],) * 2,) * n, (options["dilation"],) * n
+    found = np.asarray(backend.conv_8bit(x, w, None, stride, padding, dilation, options["groups"]))
     np.testing.assert_array_equal(found.astype(np.float64), want)
 
 

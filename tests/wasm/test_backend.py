@@ -21,21 +21,12 @@ from emberlet.errors import BackendError, IndexingError, UnsupportedError
 from emberlet.wgpu_backend import compiled
 from emberlet.wgpu_backend.wasm import WasmBackend
 from emberlet.wgpu_backend.wasm.engine import compiled as compiled_module
-from fuzz.differential import engine
-from fuzz.differential.kinds import graphs
 
 from tools.paths import ROOT
 
 
 def digits() -> Any:
     return codegen.load(str(ROOT / "examples" / "digits" / "digits.onnx"), backend="numpy")
-
-
-def test_random_graphs_give_numpys_results(monkeypatch: pytest.MonkeyPatch) -> None:
-    wanted = {name: run for name, run in graphs.TARGETS.items() if name.startswith("wasm")}
-    monkeypatch.setattr(graphs, "TARGETS", wanted)
-    ran = engine.run(graphs, 20261122, count=250)
-    assert not ran.found
 
 
 def test_compiled_model_gives_the_models_results() -> None:

@@ -39,28 +39,6 @@ def zero_point(rng: np.random.Generator, dtype: type, choose: random.Random) -> 
     return None if choose.randrange(3) == 0 else drawn(rng, dtype, ())
 
 
-@every("seed", range(40))
-def test_matrix_product(seed: int) -> None:
-    choose, rng = random.Random(seed), np.random.default_rng(seed)
-    m, k, n = (choose.choice([1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 13, 17, 30, 64, 65, 100]) for _ in range(3))
-    lead = choose.choice([(), (), (2,), (3, 2)])
-    kinds = [choose.choice([np.int8, np.uint8]) for _ in range(2)]
-    arrays = [drawn(rng, kinds[0], (*lead, m, k)), drawn(rng, kinds[1], (*choose.choice([lead, ()]), k, n))]
-    zeros = [zero_point(rng, kind, choose) for kind in kinds]
-    if seed % 4 == 0 and zeros[1] is not None:
-        zeros[1] = drawn(rng, kinds[1], (n,))
-    arrays += [z for z in zeros if z is not None]
-
-    def product(a: Any, b: Any, *given: Any) -> Any:
-        rest = iter(given)
-        a_zero, b_zero = (None if z is None else next(rest) for z in zeros)
-        if seed % 3 == 0:
-            return F.matmul_integer_to_float(a, b, 0.01, 0.02, a_zero, b_zero)
-        return F.matmul_integer(a, b, a_zero, b_zero)
-
-    compared(product, arrays)
-
-
 @pytest.mark.parametrize(("m", "k", "n"), [(64, 600, 512), (13, 5000, 260), (7, 40000, 9)])
 def test_large_products_go_block_by_block(m: int, k: int, n: int) -> None:
     rng = np.random.default_rng(m)

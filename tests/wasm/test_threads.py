@@ -1,12 +1,11 @@
 """WebAssembly threads: any partition of the kernels' loops gives the same bytes as one thread.
 
-Here the parts of each step run one after the other, in any order (support/divided.py); tests/browser/test_threads.py
-runs them at the same time.
+Here the parts of each step run one after the other, in any order (support/divided.py), and tests/plans/test_programs.py
+divides many more programs; tests/browser/test_threads.py runs them at the same time.
 """
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterator
 from typing import Any
 
@@ -20,10 +19,7 @@ from emberlet.wgpu_backend import wasm
 from emberlet.wgpu_backend.compiled import compile as compiled
 from emberlet.wgpu_backend.wasm import threads
 from emberlet.wgpu_backend.wasm.image import Image
-from fuzz.differential import engine as fuzzing
-from fuzz.differential.kinds import graphs
 from support.divided import Divided, in_parts
-from support.rows import every
 
 from tools.paths import ROOT
 
@@ -34,43 +30,6 @@ def divided() -> Iterator[type[Divided]]:
         yield found
 
 
-def test_random_graphs_in_parts_give_the_bytes_of_one_thread(
-    divided: type[Divided], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    wanted = {name: run for name, run in graphs.TARGETS.items() if name.startswith("wasm")}
-    monkeypatch.setattr(graphs, "TARGETS", wanted)
-    ran = fuzzing.run(graphs, 20261123, count=150)
-    assert not ran.found
-    assert divided.shared > 100
-
-
-@every("seed", range(30))
-def test_products_in_parts_give_the_bytes_of_one_thread(divided: type[Divided], seed: int) -> None:
-    choose = random.Random(seed)
-    m, k, n = (choose.choice([1, 2, 5, 6, 13, 30, 64, 100]) for _ in range(3))
-    if seed % 5 == 0:
-        m, k, n = 1, k * choose.choice([1, 70]), choose.choice([33, 300, 1500])
-    lead = choose.choice([(), (), (3,), (5, 4)])
-    rng = np.random.default_rng(seed)
-    kind = choose.choice([np.float32, np.int8])
-    a, b = (rng.integers(-90, 90, shape).astype(kind) for shape in ((*lead, m, k), (k, n)))
-    if kind is np.int8:
-        a, b = (x.astype(np.int32) for x in (a, b))
-
-        def product(x: Any, y: Any) -> Any:
-            return x.backend.matmul_8bit(x, y)
-    else:
-
-        def product(x: Any, y: Any) -> Any:
-            return F.relu(x @ y + 0.5)
-
-    tensors = [emberlet.asarray(x, backend="wasm") for x in (a, b)]
-    found = np.asarray(compiled(product, *tensors, backend="wasm")(*tensors))
-    want = a.astype(np.float64) @ b.astype(np.float64)
-    np.testing.assert_allclose(found, want if kind is np.int8 else np.maximum(want + 0.5, 0), rtol=1e-5)
-    assert divided.shared or m * n * k < 64
-
-
 @pytest.mark.parametrize("op", ["max", "min", "any"])
 def test_long_reductions_to_one_number_are_shared(divided: type[Divided], op: str) -> None:
     x = np.random.default_rng(0).standard_normal((300, 301), np.float32)
@@ -78,29 +37,6 @@ def test_long_reductions_to_one_number_are_shared(divided: type[Divided], op: st
     tensor = emberlet.asarray(x > 6 if op == "any" else x, backend="wasm")
     found = compiled(lambda a: getattr(F, op)(a), tensor, backend="wasm")(tensor)
     np.testing.assert_allclose(np.asarray(found), getattr(np, op)(x > 6 if op == "any" else x.astype(np.float64)), 1e-6)
-    assert divided.shared
-
-
-@every("seed", range(30))
-def test_convolutions_in_parts_give_the_bytes_of_one_thread(divided: type[Divided], seed: int) -> None:
-    choose = random.Random(seed)
-    groups = choose.choice([1, 1, 2, 8])
-    channels = groups * choose.choice([1, 1, 2, 3])
-    outs = groups * choose.choice([1, 2, 3])
-    size, taps = choose.choice([(9, 3), (13, 1), (17, 5), (30, 3)])
-    rng = np.random.default_rng(seed)
-    x = rng.standard_normal((choose.choice([1, 2]), channels, size, size), np.float32)
-    weight = rng.standard_normal((outs, channels // groups, taps, taps), np.float32)
-    stride, padding = choose.choice([1, 2]), choose.choice([0, 1])
-
-    def layer(a: Any, w: Any) -> Any:
-        return F.relu(F.conv2d(a, w, None, (stride, stride), (padding, padding), (1, 1), groups))
-
-    results = []
-    for backend in ("numpy", "wasm"):
-        tensors = [emberlet.asarray(v, backend=backend) for v in (x, weight)]
-        results.append(np.asarray(layer(*tensors)))
-    np.testing.assert_allclose(*results, rtol=1e-4, atol=1e-4)
     assert divided.shared
 
 

@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from fuzz.differential import operations
 from fuzz.differential.drawing import Pool, Skip, comparable
-from fuzz.differential.kinds.graphs import _moved
-from fuzz.differential.straight import Program
+from fuzz.differential.straight import Program, moved
 
 from ..case import Case, of_other_lengths, other_values
 from ..properties import broken
@@ -89,10 +88,10 @@ def wanted(program: Program, arrays: tuple[Any, ...]) -> Expected | None:
         with quiet():
             found = now.function()(*now.tensors("numpy"))
             wide = [np.asarray(x) for x in now.function(wide=True)(*now.widened())]
-            moved = _moved(now)
+            shaken = moved(now)
     except Exception:
         return None
-    return [_leaf(x, w, m, arrays) for x, w, m in zip(found, wide, moved, strict=True)]
+    return [_leaf(x, w, m, arrays) for x, w, m in zip(found, wide, shaken, strict=True)]
 
 
 def _leaf(x: Any, wide: Any, moved: float, arrays: tuple[Any, ...]) -> Leaf:

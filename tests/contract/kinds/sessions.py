@@ -1,5 +1,5 @@
-"""Sessions of drawn models: steps, forks, copies by pickle, rewinds, snapshots and resets in a random order, with
-results, inputs and initial states overwritten in between, on every backend.
+"""Sessions of drawn models: steps, some of which fail, forks, copies, rewinds, snapshots and resets in a random order,
+with results, inputs and initial states overwritten in between, on every backend.
 
 The reference keeps the states itself: it calls the model on NumPy with all states as arguments, one value for each
 length that was reached, and truncates or forgets them as docs/sessions.md says.
@@ -7,6 +7,7 @@ length that was reached, and truncates or forgets them as docs/sessions.md says.
 
 from __future__ import annotations
 
+import copy as copies
 import pickle
 import random
 from collections.abc import Iterable
@@ -28,15 +29,25 @@ NEEDS: tuple[str, ...] = ()
 # before
 GROWING = ["F.concat([{s}, {x}], axis=1)", "F.concat([{s}, {x} * 2.0], axis=1)",
            "F.concat([{s}, F.tanh({x})], axis=1)",
-           "F.concat([{s}, {x}[:, :-1], {x}[:, -1:] * 2.0], axis=1)"]  # fmt: skip
+           "F.concat([{s}, {x}[:, :-1], {x}[:, -1:] * 2.0], axis=1)",
+           "F.concat([{s}, {x} * 0.5 + F.sum({s}, axis=1, keepdims=True) * 0.125], axis=1)"]  # fmt: skip
 REPLACED = ["{s} * 0.5 + F.sum({x}, axis=1)", "F.mean({x}, axis=1)", "F.tanh({s} + 1.0)", "{s}",
             "F.zeros((1, 3), dtype=D.float32, device={x}.backend)", "F.max({x}, axis=1) - {s}", "{o}", "{o} + 1.0",
-            "{x}[:, 0]", "{x}[:, -1]"]  # fmt: skip
+            "{x}[:, 0]", "{x}[:, -1]", "F.flip({s}, 1)", "{s} + 1.0",
+            "F.full({s}.shape, 2.0, dtype=D.float32, device={x}.backend)"]  # fmt: skip
 RESULTS = ["F.sum({t}, axis=1)", "{x} + 1.0", "F.softmax({t} * 1.0, axis=1)", "F.sum({x}, axis=1) + {r}",
            "{r} * 2.0", "{r}", "{t}", "F.matmul({x}, F.permute_dims({t}, (0, 2, 1)))",
            "F.ones((2,), dtype=D.float32, device={x}.backend)", "{x}[:, :1]", "{t}[:, 1:]", "{r}[:, ::2]", "{y}",
            "{y}[..., ::2]", "F.reshape({y}, (-1,))"]  # fmt: skip
-ACTIONS = (*["step"] * 8, *["switch"] * 4, *["fork", "rewind", "snapshot", "state"] * 2, "reset", "pickle")
+ACTIONS = (
+    *["step"] * 8,
+    *["switch"] * 4,
+    *["fork", "rewind", "snapshot", "state"] * 2,
+    "reset",
+    "pickle",
+    "copy",
+    "fail",
+)
 
 
 class Drawn(NamedTuple):
@@ -197,6 +208,11 @@ def _acted(drawn: Drawn, choose: random.Random) -> str:
             pairs.append((session.fork(), reference.fork()))
         elif action == "pickle":
             pairs[now] = (pickle.loads(pickle.dumps(session)), reference)
+        elif action == "copy":
+            pairs.append((copies.deepcopy(session), reference.fork()))
+        elif action == "fail":
+            if said := _fails(session, n):
+                return f"{where}: {said}"
         elif action == "switch":
             now = (now + n) % len(pairs)
         elif action == "reset":
@@ -262,6 +278,33 @@ def _stepped(session: Any, reference: Kept, x: Any, kept: list[Any], choose: ran
     return ""
 
 
+def _fails(session: Any, n: int) -> str:
+    """A step that fails before the model runs, or in the model, without a plan."""
+    if n == 1:
+        try:
+            session.step("nonsense")
+        except EmberletError:
+            return ""
+        return "nothing is refused"
+    engine, session._engine = session._engine, False
+    forward = session.model.forward
+
+    def broken(*args: Any) -> None:
+        forward(*args)
+        raise KeyboardInterrupt
+
+    session.model.forward = broken
+    try:
+        session.step(np.ones((1, n, 3), np.float32))
+    except (KeyboardInterrupt, EmberletError):  # an error where the capacity is exceeded
+        return ""
+    finally:
+        del session.model.forward
+        if session._engine is False:
+            session._engine = engine
+    return "an interrupt is lost"
+
+
 def _near(found: Any, wanted: list[Any]) -> str:
     expected = [leaves(w)[0]._replace(limit=1e-5 * max(1.0, float(np.abs(w).max(initial=0.0)))) for w in wanted]
     return differs(found, expected)
@@ -295,7 +338,7 @@ def program(drawn: Drawn) -> str:
         values = ", ".join(f"'h{i}': {shown(x)}" for i, x in enumerate(first_states(drawn)))
         given.append(f"initial={{{values}}}")
     made = f"sessions = [Net({drawn.backend!r}).session({', '.join(given)})]"
-    lines = [HEAD, "import pickle", "", source(drawn), "", made, "now = 0"]
+    lines = [HEAD, "import copy, pickle", "", source(drawn), "", made, "now = 0"]
     names = names_of(drawn)
     for action, n in drawn.actions:
         now = "sessions[now]"
@@ -303,7 +346,8 @@ def program(drawn: Drawn) -> str:
             "step": f"print({now}.step(np.random.default_rng({n}).standard_normal((1, {n}, 3)).astype(np.float32)))",
             "fork": f"sessions.append({now}.fork())", "switch": f"now = (now + {n}) % len(sessions)",
             "rewind": f"{now}.rewind({n})", "reset": f"{now}.reset()", "snapshot": f"{now}.snapshot()",
-            "pickle": f"{now} = pickle.loads(pickle.dumps({now}))",
+            "pickle": f"{now} = pickle.loads(pickle.dumps({now}))", "copy": f"sessions.append(copy.deepcopy({now}))",
+            "fail": f"{now}  # a step fails here, {n}",
             "state": f"print({now}.state({names[n % len(names)]!r}))",
         }[action])  # fmt: skip
     lines.append(f"print([s.state(n) for s in sessions for n in {names}])")

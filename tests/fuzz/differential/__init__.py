@@ -2,8 +2,8 @@
 program.
 
     python3 dev.py fuzz                          every kind, one after the other, for ten minutes
-    python3 dev.py fuzz graphs --minutes 60      one kind for an hour
-    python3 dev.py fuzz graphs --seed 7 --first 123 --count 1     one case again, by the numbers that were printed
+    python3 dev.py fuzz models --minutes 60      one kind for an hour
+    python3 dev.py fuzz models --seed 7 --first 123 --count 1     one case again, by the numbers that were printed
 
 **To add a kind**, put a module into kinds/, named as the kind; the first line of its docstring says what it compares.
 It defines

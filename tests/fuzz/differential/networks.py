@@ -188,7 +188,7 @@ WEIGHTS: dict[Operation, int] = {
     dense: 8, loop: 3, activation: 5, two: 2, convolution: 5, convolution_of_rows: 2, transposed: 3, windows: 4,
     normalization: 3, affine_normalization: 3, rows: 3, loss: 3, recurrent: 2,
 }  # fmt: skip
-# Without gradients, or large: graphs.py draws them.
+# Without gradients, or large: the contract draws them.
 _LEFT_OUT = ("logic", "extreme", "truth", "long_axis", "large_product", "jump", "convolution", "cast")
 
 

@@ -139,3 +139,33 @@ def _plainer(array: np.ndarray[Any, Any]) -> Iterable[np.ndarray[Any, Any]]:
         counted = (np.arange(array.size) % 100).reshape(array.shape).astype(array.dtype)
         if not np.array_equal(counted, array):
             yield counted
+
+
+EPSILON = {"float64": 2.3e-16, "float32": 1.2e-7, "float16": 9.8e-4, "bfloat16": 7.9e-3}
+
+
+def moved(case: Program) -> list[float]:
+    """How far each output in float64 moves if every value that NumPy rounds is off by one unit in the last place."""
+    every = case._replace(outputs=tuple(line.name for line in case.lines))
+    values = dict(zip(every.outputs, every.function()(*case.tensors("numpy")), strict=True))
+    exact = dict(zip(every.outputs, every.function(wide=True)(*case.widened()), strict=True))
+    draw = np.random.default_rng(1)
+
+    def shake(name: str, x: Any) -> Any:
+        precision = EPSILON.get(values[name].dtype.name)
+        if precision is None or np.array_equal(np.asarray(values[name]), np.asarray(exact[name]), equal_nan=True):
+            return x
+        numbers = np.asarray(x, dtype=np.float64)
+        moved = numbers * (1 + precision * draw.choice([-1.0, 1.0], numbers.shape))
+        return emberlet.asarray(moved, backend="numpy")
+
+    shaken = case.function(wide=True, watch=shake)(*case.widened())
+    out = []
+    for name, x in zip(case.outputs, shaken, strict=True):
+        a, b = np.asarray(x), np.asarray(exact.get(name, x))  # an output may be an input
+        if a.dtype.kind != "f" or a.shape != b.shape:
+            out.append(0.0)
+            continue
+        both = np.isfinite(a) & np.isfinite(b)
+        out.append(float(np.abs(a - b)[both].max(initial=0.0)))
+    return out

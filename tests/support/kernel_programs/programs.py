@@ -146,6 +146,8 @@ add("batch norm", lambda x, a, b: F.relu(x * F.reshape(a, (1, 16, 1, 1)) + F.res
 # -- elementwise, movement, indexing ----------------------------------------------------------------------------------
 
 add("chain", lambda x, y: F.tanh(F.exp(x) + y) * 3, (40, 60), (60,))
+add("chain of uneven blocks", lambda x, y: F.tanh(F.exp(x) + y) * F.sqrt(F.abs(x)), (7, 13), (13,))
+add("chain that branches", lambda x: (lambda y: F.sqrt(y) * y + F.tanh(y[:, :1]))(F.exp(x)), (5, 29))
 add("map of four", lambda x, y: F.exp(x) + y, (128, 130), (128, 130))
 add("map of four with a row", lambda x, y: x * y, (128, 132), (132,))
 add("map of four turned", lambda x: F.permute_dims(x, (1, 0)) + 1, (132, 128))
