@@ -35,7 +35,7 @@ def _arrays(model: Path, case: Case, backend: str, flat: bool) -> list[bytes]:
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-@every("case", list(cases(contrib=False)), share=2)
+@every("case", list(cases(contrib=False)), share=4)
 def test_the_modules_compute_what_the_flat_code_does(case: Case, backend: str) -> None:
     if backend == "wgpu":
         pytest.importorskip("wgpu")

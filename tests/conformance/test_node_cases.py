@@ -10,6 +10,7 @@ import re
 import onnx
 import pytest
 from emberlet.codegen.ops import REGISTRY
+from support.draws import draw
 
 from tools.paths import ROOT
 
@@ -41,6 +42,8 @@ def _operators(name: str) -> str:
 def test_node_cases_give_the_expected_outputs(names: list[str], backend: str) -> None:
     if backend in ("wasm", "native"):
         pytest.importorskip({"wasm": "wasmtime", "native": "llvmlite"}[backend])
+    if backend != "numpy" and len(names) > 1:  # one of two, the other one in other runs
+        names = names[draw(names[0], backend).randrange(2) :: 2]
     failures = []
     for name in names:
         if backend == "python" and name in SLOW_IN_PYTHON:

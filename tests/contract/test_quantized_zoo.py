@@ -125,10 +125,10 @@ def _has_gpu() -> bool:
 
 @pytest.mark.parametrize("form", FORMATS)
 def test_quantized_models_give_onnxruntimes_results_on_every_way(form: str, tmp_path: Path) -> None:
-    """Of digits, and of two of the others, drawn anew in each run."""
+    """Of digits, and of one of the others, drawn anew in each run."""
     # Attention in QDQ takes long to generate: in one format.
     others = [name for name in MODELS if name != "digits" and (name != "vit" or form[:3] != "QDQ" or "uint8" in form)]
-    for name in ("digits", *draw(form).sample(others, 2)):
+    for name in ("digits", *draw(form).sample(others, 1)):
         path = tmp_path / f"{name}.onnx"
         FORMATS[form](MODELS[name], path, _inputs(name))
         _held(path, _inputs(name), MODEL_WAYS if name == "digits" else FEW)

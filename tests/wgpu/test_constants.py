@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from emberlet import dtypes
 from emberlet.backend import protocol
 from emberlet.tensor import Tensor
 from emberlet.wgpu_backend.plan.make import make_plan
 from emberlet.wgpu_backend.record.node import Node
 from emberlet.wgpu_backend.run.runtime import run_once
+from support.rows import every
 
 INF = float("inf")
 FLOATS = [0.0, -0.0, 1.0, -1.0, -2.5, 0.3, 1.1754943508222875e-38, 3.4028234663852886e38, INF, -INF, float("nan")]
@@ -95,7 +95,7 @@ def _rtol(dtype):
     return {"float16": 2e-3, "bfloat16": 2e-2}.get(dtype.name, 2e-5)
 
 
-@pytest.mark.parametrize("name", EXTREMES)
+@every("name", EXTREMES, share=3)
 def test_every_operation_compiles_over_constants_and_gives_its_value(gpu, make, name):
     groups = {}
     with np.errstate(all="ignore"):

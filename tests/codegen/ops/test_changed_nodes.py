@@ -22,6 +22,7 @@ from models.index import cases
 from onnx import numpy_helper
 from support.changed_nodes import changes
 from support.judged_nodes import fitting, here, matches, there, valid, verdict
+from support.rows import every
 
 from .test_refusals import CLASSES, GRAMS, LSTM8, OLD, TREE, A, node
 
@@ -426,7 +427,7 @@ def findings(title: str, model: onnx.ModelProto, arrays: list[Any], runtime: Run
     return out
 
 
-@pytest.mark.parametrize("operator", sorted(by_operator()))
+@every("operator", sorted(by_operator()), share=3)
 def test_a_node_with_one_thing_changed_gives_what_onnxruntime_gives(operator: str, runtime: Runtime) -> None:
     found = []
     for name in dict.fromkeys(by_operator()[operator]):
@@ -436,14 +437,14 @@ def test_a_node_with_one_thing_changed_gives_what_onnxruntime_gives(operator: st
     assert not found, "\n".join(found)
 
 
-@pytest.mark.parametrize("name", sorted(MICROSOFT))
+@every("name", sorted(MICROSOFT), share=3)
 def test_a_node_of_microsoft_with_one_thing_changed_gives_what_onnxruntime_gives(name: str, runtime: Runtime) -> None:
     model, arrays = onnx.load(MICROSOFT[name].model), MICROSOFT[name].inputs()
     found = findings(name, model, [arrays[info.name] for info in model.graph.input], runtime)
     assert not found, "\n".join(found)
 
 
-@pytest.mark.parametrize("at", range(len(OTHERS)), ids=[f"{i}-{row[0]}" for i, row in enumerate(OTHERS)])
+@every("at", range(len(OTHERS)), share=3)
 def test_a_node_without_a_case_with_one_thing_changed_gives_what_onnxruntime_gives(at: int, runtime: Runtime) -> None:
     operator, inputs, attributes = OTHERS[at]
     given = {k: numpy_helper.from_array(v) if isinstance(v, np.ndarray) else v for k, v in attributes.items()}
