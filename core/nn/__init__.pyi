@@ -908,7 +908,21 @@ class PRelu(Module):
     def forward(self, x: Tensor) -> Tensor:
         """x (n, c, …) -> the same shape; c is num_parameters unless there is only one slope."""
 
-class QuantizedLinear(Linear):
+class _QuantizedLayer:
+    """What layers with a QuantizedWeight have in common, beside the float layer's class.
+
+    `_grids` sets input and output: None, or both (scale, zero point), and of the output the dtype where it is not
+    uint8, of a layer that computes with integers."""
+    @property
+    def bits(self) -> int:
+        """8, 4 or 2."""
+    @property
+    def block_size(self) -> int:
+        """How many weights of an output, an output channel or an embedding share a scale."""
+    def keeps(self, name: str) -> bool:
+        """Whether `cast` leaves a parameter as it is: the bias of a layer of integers stands for integers."""
+
+class QuantizedLinear(_QuantizedLayer, Linear):
     """A Linear with a QuantizedWeight, which products read a few columns at a time, on every backend.
 
     x (…, d_input) -> (…, d_output). bits: 8, 4 or 2; block_size: how many of an output's weights share a scale (None:
@@ -919,19 +933,11 @@ class QuantizedLinear(Linear):
     d_output: int
     weight: Any
     bias: Param | None
-    def keeps(self, name: str) -> bool:
-        """Whether `cast` leaves a parameter as it is: the bias of a layer of integers stands for integers."""
     def __init__(self, d_input: int, d_output: int, bias: bool = ..., bits: int = ..., block_size: int | None = ..., affine: bool = ..., dtype: DType | str | None = ..., backend: Backend | str | None = ..., input: Sequence[Any] | None = ..., output: Sequence[Any] | None = ...) -> None: ...
-    @property
-    def bits(self) -> int:
-        """8, 4 or 2."""
-    @property
-    def block_size(self) -> int:
-        """How many weights of an output share a scale."""
     def forward(self, x: Tensor) -> Tensor:
         """x (…, d_input) -> (…, d_output). Raises ShapeError for another last axis."""
 
-class _QuantizedConv(Conv):
+class _QuantizedConv(_QuantizedLayer, Conv):
     """Base of the convolutions with a QuantizedWeight, which is dequantized when they run.
 
     bits: 8, 4 or 2; block_size: how many of an output channel's weights share a scale (None: all); affine: with zero
@@ -939,18 +945,10 @@ class _QuantizedConv(Conv):
     block_size (`output` may name the dtype as its third); everything else as in Conv. `Module.quantize_weights` makes
     these of convolutions. Raises ArgumentError for an input without an output, or with a block_size."""
     weight: Any
-    def keeps(self, name: str) -> bool:
-        """Whether `cast` leaves a parameter as it is: the bias of a layer of integers stands for integers."""
     def __init__(self, in_channels: int, out_channels: int, kernel_size: int | Sequence[int], stride: int | Sequence[int] = ..., padding: int | str | Sequence[int | tuple[int, int]] = ..., dilation: int | Sequence[int] = ..., groups: int = ..., bias: bool = ..., bits: int = ..., block_size: int | None = ..., affine: bool = ..., dtype: DType | str | None = ..., backend: Backend | str | None = ..., input: Sequence[Any] | None = ..., output: Sequence[Any] | None = ...) -> None: ...
     def forward(self, x: Tensor) -> Tensor:
         """x (n, in_channels, *spatial) -> (n, out_channels, *spatial'), or, of floats, both without n. Raises
         ShapeError if x does not fit."""
-    @property
-    def bits(self) -> int:
-        """8, 4 or 2."""
-    @property
-    def block_size(self) -> int:
-        """How many weights of an output channel share a scale."""
 
 class QuantizedConv1d(_QuantizedConv):
     """x (n, in_channels, length)."""
@@ -964,7 +962,7 @@ class QuantizedConv3d(_QuantizedConv):
     """x (n, in_channels, depth, height, width)."""
     pass
 
-class QuantizedEmbedding(Embedding):
+class QuantizedEmbedding(_QuantizedLayer, Embedding):
     """An Embedding with a QuantizedWeight, of which only the rows that are looked up are dequantized.
 
     bits: 8, 4 or 2; block_size: how many of a row's weights share a scale (None: all); affine: with zero points.
@@ -973,12 +971,6 @@ class QuantizedEmbedding(Embedding):
     d_model: int
     weight: Any
     def __init__(self, num_embeddings: int, d_model: int, bits: int = ..., block_size: int | None = ..., affine: bool = ..., dtype: DType | str | None = ..., backend: Backend | str | None = ...) -> None: ...
-    @property
-    def bits(self) -> int:
-        """8, 4 or 2."""
-    @property
-    def block_size(self) -> int:
-        """How many weights of a row share a scale."""
     def forward(self, x: Tensor) -> Tensor:
         """x (…) of integers -> (…, d_model), floats. python and numpy raise IndexingError for an index out of range."""
 

@@ -10,6 +10,7 @@ from ..errors import ArgumentError
 from ..functional.dense import linear
 from ..functional.indexing.picking import take
 from ..functional.movement.rearranging import reshape
+from ..functional.operands import astype
 from ..functional.quantized.packed_weights import dequantize_nbits, matmul_nbits
 from ..functional.quantized.weights import WeightScheme, real_of, scale_of
 from .conv import Conv
@@ -19,36 +20,62 @@ from .params import value, weight
 from .quantized_weight import QuantizedWeight, real_of_levels
 
 
-def _integers(layer):
-    """What qlinear_conv and qgemm take of a layer: (scale and zero point of its input; levels, scales and zero point of
-    its weight; its bias as int32, or None; scale and zero point of its result; the result's dtype)."""
-    w = layer.weight
-    levels, zero = w.integers()
-    bias, scales = value(layer.bias), w.scales()
-    if bias is not None:
-        bias = (bias.astype(dtypes.float32) / (scales * layer.input[0])).round().astype(dtypes.int32)
-    dtype = layer.output[2] if len(layer.output) > 2 else "uint8"
-    return layer.input, (levels, scales, zero), bias, layer.output[:2], dtype
+class QuantizedLayer:
+    """What layers with a QuantizedWeight have in common, beside the float layer's class.
+
+    `_grids` sets input and output: None, or both (scale, zero point), and of the output the dtype where it is not
+    uint8, of a layer that computes with integers.
+    """
+
+    input = output = None  # of layers that quantize_weights makes
+
+    @property
+    def bits(self):
+        """8, 4 or 2."""
+        return self.weight.bits
+
+    @property
+    def block_size(self):
+        """How many weights of an output, an output channel or an embedding share a scale."""
+        return self.weight.block_size
+
+    def keeps(self, name):
+        """Whether `cast` leaves a parameter as it is: the bias of a layer of integers stands for integers."""
+        return name == "bias" and self.input is not None
+
+    def _packed(self, shape, axis, bits, block_size, affine, dtype, backend):
+        scheme = WeightScheme(bits, "affine" if affine else "symmetric", block_size or "channel")
+        return QuantizedWeight(shape, axis, scheme, dtype, backend, False, self.input is not None)
+
+    def _grids(self, block_size, input, output):
+        if (input is None) != (output is None):
+            raise ArgumentError(
+                "a layer of integers has both input=(scale, zero point) and output=(scale, zero point); give "
+                "{} as well, or neither".format("output" if output is None else "input")
+            )
+        if input is not None and block_size is not None:
+            raise ArgumentError(
+                "a layer of integers has one scale for each output, not one for each {!r} weights; leave block_size "
+                "out, or input and output".format(block_size)
+            )
+        self.input, self.output = input, output
+
+    def _integers(self):
+        """What qlinear_conv and qgemm take: (scale and zero point of the input; levels, scales and zero point of the
+        weight; the bias as int32, or None; scale and zero point of the result; the result's dtype)."""
+        w = self.weight
+        levels, zero = w.integers()
+        bias, scales = value(self.bias), w.scales()
+        if bias is not None:  # by primitives: each function would cost as much again as the layer's few elements
+            backend = scales.backend
+            step = backend.binary("mul", scales, backend.full((), self.input[0], dtypes.float32))
+            real = backend.binary("div", astype(bias, dtypes.float32), step)
+            bias = backend.cast(backend.unary("round", real), dtypes.int32)
+        dtype = self.output[2] if len(self.output) > 2 else "uint8"
+        return self.input, (levels, scales, zero), bias, self.output[:2], dtype
 
 
-def _check_grids(block_size, input, output):
-    if (input is None) != (output is None):
-        raise ArgumentError(
-            "a layer of integers has both input=(scale, zero point) and output=(scale, zero point); give "
-            "{} as well, or neither".format("output" if output is None else "input")
-        )
-    if input is not None and block_size is not None:
-        raise ArgumentError(
-            "a layer of integers has one scale for each output, not one for each {!r} weights; leave block_size out, "
-            "or input and output".format(block_size)
-        )
-
-
-def _scheme(bits, block_size, affine):
-    return WeightScheme(bits, "affine" if affine else "symmetric", block_size or "channel")
-
-
-class QuantizedLinear(Linear):
+class QuantizedLinear(QuantizedLayer, Linear):
     """A Linear with a QuantizedWeight, which products read a few columns at a time, on every backend.
 
     x (…, d_input) -> (…, d_output). bits: 8, 4 or 2; block_size: how many of an output's weights share a scale (None:
@@ -58,33 +85,16 @@ class QuantizedLinear(Linear):
     """
 
     SHOWN = "d_input d_output bias bits block_size input? output?"
-    input = output = None  # of those that quantize_weights makes
-
-    def keeps(self, name):
-        """Whether `cast` leaves a parameter as it is: the bias of a layer of integers stands for integers."""
-        return name == "bias" and self.input is not None
 
     def __init__(
         self, d_input, d_output, bias=True, bits=8, block_size=None, affine=False, dtype=None, backend=None, input=None,
         output=None,
     ):  # fmt: skip
-        _check_grids(block_size, input, output)
-        self.input, self.output = input, output
+        self._grids(block_size, input, output)
         self.d_input = d_input
         self.d_output = d_output
-        scheme = _scheme(bits, block_size, affine)
-        self.weight = QuantizedWeight((d_input, d_output), 1, scheme, dtype, backend, False, input is not None)
+        self.weight = self._packed((d_input, d_output), 1, bits, block_size, affine, dtype, backend)
         self.bias = weight((d_output,), (d_input, d_output), dtype, backend) if bias else None
-
-    @property
-    def bits(self):
-        """8, 4 or 2."""
-        return self.weight.bits
-
-    @property
-    def block_size(self):
-        """How many weights of an output share a scale."""
-        return self.weight.block_size
 
     def forward(self, x):
         """x (…, d_input) -> (…, d_output). Raises ShapeError for another last axis."""
@@ -92,7 +102,7 @@ class QuantizedLinear(Linear):
         if self.input is not None:
             from ..functional.quantized.integer_products import qgemm
 
-            given, weight, bias, result, dtype = _integers(self)
+            given, weight, bias, result, dtype = self._integers()
             return qgemm(x, *given, *weight, bias, *result, dtype=dtype)
         if w.scheme.value is not None or w.levels is not None:
             return linear(x, w.val(), value(self.bias))
@@ -104,7 +114,7 @@ class QuantizedLinear(Linear):
         )  # fmt: skip
 
 
-class QuantizedConv(Conv):
+class QuantizedConv(QuantizedLayer, Conv):
     """Base of the convolutions with a QuantizedWeight, which is dequantized when they run.
 
     bits: 8, 4 or 2; block_size: how many of an output channel's weights share a scale (None: all); affine: with zero
@@ -114,23 +124,16 @@ class QuantizedConv(Conv):
     """
 
     SHOWN = "stride kernel_size dilation groups padding bits block_size input? output?"
-    input = output = None  # of those that quantize_weights makes
-
-    def keeps(self, name):
-        """Whether `cast` leaves a parameter as it is: the bias of a layer of integers stands for integers."""
-        return name == "bias" and self.input is not None
 
     def __init__(
         self, in_channels, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1, bias=True,
         bits=8, block_size=None, affine=False, dtype=None, backend=None, input=None, output=None,
     ):  # fmt: skip
-        _check_grids(block_size, input, output)
-        self.input, self.output = input, output
+        self._grids(block_size, input, output)
         Conv.__init__(
             self, in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, dtype, backend
         )
-        scheme = _scheme(bits, block_size, affine)
-        self.weight = QuantizedWeight(self.weight.shape, 0, scheme, dtype, backend, False, input is not None)
+        self.weight = self._packed(self.weight.shape, 0, bits, block_size, affine, dtype, backend)
 
     def forward(self, x):
         """x (n, in_channels, *spatial) -> (n, out_channels, *spatial'), or, of floats, both without n. Raises
@@ -139,20 +142,10 @@ class QuantizedConv(Conv):
             return Conv.forward(self, x)
         from ..functional.quantized.integer_products import qlinear_conv
 
-        given, weight, bias, result, dtype = _integers(self)
+        given, weight, bias, result, dtype = self._integers()
         return qlinear_conv(
             x, *given, *weight, *result, bias, self.stride, self.padding, self.dilation, self.groups, dtype=dtype
         )
-
-    @property
-    def bits(self):
-        """8, 4 or 2."""
-        return self.weight.bits
-
-    @property
-    def block_size(self):
-        """How many weights of an output channel share a scale."""
-        return self.weight.block_size
 
 
 class QuantizedConv1d(QuantizedConv):
@@ -173,7 +166,7 @@ class QuantizedConv3d(QuantizedConv):
     RANK = 3
 
 
-class QuantizedEmbedding(Embedding):
+class QuantizedEmbedding(QuantizedLayer, Embedding):
     """An Embedding with a QuantizedWeight, of which only the rows that are looked up are dequantized.
 
     bits: 8, 4 or 2; block_size: how many of a row's weights share a scale (None: all); affine: with zero points.
@@ -185,17 +178,7 @@ class QuantizedEmbedding(Embedding):
     def __init__(self, num_embeddings, d_model, bits=8, block_size=None, affine=False, dtype=None, backend=None):
         self.num_embeddings = num_embeddings
         self.d_model = d_model
-        self.weight = QuantizedWeight((num_embeddings, d_model), 0, _scheme(bits, block_size, affine), dtype, backend)
-
-    @property
-    def bits(self):
-        """8, 4 or 2."""
-        return self.weight.bits
-
-    @property
-    def block_size(self):
-        """How many weights of a row share a scale."""
-        return self.weight.block_size
+        self.weight = self._packed((num_embeddings, d_model), 0, bits, block_size, affine, dtype, backend)
 
     def forward(self, x):
         """x (…) of integers -> (…, d_model), floats. python and numpy raise IndexingError for an index out of range."""
