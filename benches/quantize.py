@@ -9,10 +9,11 @@ onnxruntime: `quantize_static` with a scale for each channel; for the language m
 with 4 bits. emberlet runs on the fastest way of this machine's processor that is installed: native, WebAssembly or
 NumPy. A second table compares its own float and int8 on each backend.
 
-Both take and give NumPy arrays. Each row is a process of its own with one or two threads; the least time of a call
-counts. One that takes longer than --limit seconds, or fails, is a row of dashes with its reason below. Quantized models
-stay in .cache/quantize, under a digest of the float model, its samples and the sources that quantize. Writes
-benches/results/quantize.md; rows of models that are not measured stay. Its own processes run it with `--child`.
+Both take and give NumPy arrays. Each row is a process of its own, with one thread and then with two (on NumPy two
+processes), and so is each backend of the second table; the least time of a call counts. What takes longer than --limit
+seconds, or fails, is a dash with its reason below. Quantized models stay in .cache/quantize, under a digest of the
+float model, its samples and the sources that quantize. Writes benches/results/quantize.md; rows of models that are not
+measured stay. Its own processes run it with `--child`.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -329,32 +330,43 @@ def least(run: Callable[[dict[str, Any]], Any], given: dict[str, Any], seconds: 
     return best * 1e3
 
 
-def child(kind: str, folder: Path, threads: int, options: argparse.Namespace) -> None:
-    """Print a model's size and the least time of a call as JSON, and write its outputs."""
-    prepare(kind, folder, options.language, options.large)
+def child(kinds: list[str], folder: Path, threads: list[int], options: argparse.Namespace) -> None:
+    """Print each model's size and the least time of a call as JSON, a line for each number of threads, and write the
+    outputs. On NumPy, whose threads are the process's, only the first number is measured."""
     with np.load(folder / "samples.npz") as held:
         calls = rows(Case(None, dict(held)))
-    backend = options.on or fastest()
-    run, size, where = opened(kind, folder, threads, backend)
-    if threads == THREADS[0] and not options.on:
-        np.save(folder / (kind.replace(" ", "_") + ".npy"), np.stack([run(given) for given in calls]))
-    print(json.dumps({"size": size, "ms": least(run, calls[0], options.seconds), "backend": where}))
+    for kind in kinds:
+        for count in threads:
+            said: dict[str, Any] = {"kind": kind, "threads": count}
+            try:
+                prepare(kind, folder, options.language, options.large)
+                run, size, where = opened(kind, folder, count, options.on or fastest())
+                if where == "numpy" and count != threads[0]:
+                    continue
+                if count == THREADS[0] and not options.on:
+                    np.save(folder / (kind.replace(" ", "_") + ".npy"), np.stack([run(given) for given in calls]))
+                said.update(size=size, ms=least(run, calls[0], options.seconds), backend=where)
+            except Exception as error:
+                said["error"] = f"{type(error).__name__}: {error}"[:300]
+            print(json.dumps(said), flush=True)
 
 
-def process(words: list[str], threads: int, limit: float) -> dict[str, Any] | str:
-    """What a process of a row prints, or why there is nothing."""
+def process(words: list[str], threads: int, limit: float) -> tuple[list[dict[str, Any]], str]:
+    """What a process prints, and why there is no more."""
     environment = {**os.environ, "OPENBLAS_NUM_THREADS": str(threads), "OMP_NUM_THREADS": str(threads)}
+    reason, said = "", ""
     try:
-        said = subprocess.run(
+        ended = subprocess.run(
             [sys.executable, __file__, *words], env=environment, capture_output=True, text=True, encoding="utf-8",
             check=False, timeout=limit,
         )  # fmt: skip
-    except subprocess.TimeoutExpired:
-        return f"took more than {limit:.0f} s"
-    if said.returncode:
-        return (said.stderr.strip().splitlines() or [f"ended with status {said.returncode}"])[-1][:300]
-    found: dict[str, Any] = json.loads(said.stdout.splitlines()[-1])
-    return found
+        said = ended.stdout
+        if ended.returncode:
+            reason = (ended.stderr.strip().splitlines() or [f"ended with status {ended.returncode}"])[-1][:300]
+    except subprocess.TimeoutExpired as error:
+        reason = f"took more than {limit:.0f} s"
+        said = error.stdout.decode() if isinstance(error.stdout, bytes) else error.stdout or ""
+    return [json.loads(line) for line in said.splitlines() if line.startswith("{") and line.endswith("}")], reason
 
 
 class Measured(NamedTuple):
@@ -365,60 +377,65 @@ class Measured(NamedTuple):
     notes: list[str]
 
 
-def measured(name: str, options: argparse.Namespace, share: float) -> Measured:  # noqa: C901
+def measured(name: str, options: argparse.Namespace, share: float) -> Measured:
     """One model. share: seconds after which no more processes are started."""
-    from emberlet.host.quantization.comparison import compare
-
     end = time.perf_counter() + share
     case = CASES[name]()
     folder = save(name, case)
     out = Measured([], [], [])
     flags = ["--seconds", str(options.seconds), *["--language"] * case.language, *["--large"] * case.large]
 
-    def row(kind: str, threads: int, *more: str) -> dict[str, Any] | str:
+    def ask(wanted: list[str], threads: Sequence[int], where: str, *more: str) -> dict[tuple[str, int], dict[str, Any]]:
+        """What is measured of (kind, threads), in one process; notes say what is not."""
         left = end - time.perf_counter()
-        if left < 1:
-            return "no time was left"
-        words = ["--child", kind, str(folder), str(threads), *flags, *more]
-        return process(words, threads, min(options.limit, left + 20))
+        words = ["--child", ",".join(wanted), str(folder), ",".join(map(str, threads)), *flags, *more]
+        limit = min(options.limit * len(wanted), left + 20)
+        said, reason = process(words, threads[0], limit) if left >= 1 else ([], "no time was left")
+        found = {(r["kind"], r["threads"]): r for r in said}
+        for kind in wanted:
+            why = found.get((kind, threads[0]), {"error": reason}).get("error")
+            if why is not None:
+                out.notes.append(f"- {name}, {kind}{where}: {why}")
+                print(out.notes[-1], flush=True)
+        return {key: r for key, r in found.items() if "error" not in r}
 
     for kind in kinds(case):
-        found: dict[int, dict[str, Any]] = {}
-        for threads in THREADS:
-            said = row(kind, threads)
-            if isinstance(said, str):
-                out.notes.append(f"- {name}, {kind}, {threads} thread{'s' * (threads > 1)}: {said}")
-                print(out.notes[-1], flush=True)
-                break
-            found[threads] = said
-        times = [f"{found[t]['ms']:.3f}" if t in found else "–" for t in THREADS]
-        size, where, figures = "–", "", ["–"] * 3
-        if THREADS[0] in found:
-            first = found[THREADS[0]]
-            size = f"{first['size'] / 1e3:.1f}"
-            where = "" if first["backend"] in ("", fastest()) else f" ({first['backend']})"
-            both = [folder / (k.replace(" ", "_") + ".npy") for k in ("onnxruntime float", kind)]
-            if all(f.is_file() for f in both):
-                c = compare({"y": _flat(np.load(both[0]))}, {"y": _flat(np.load(both[1]))}, case.labels)
-                shares = [("–" if x is None else f"{x:.2%}") for x in (c.accuracy, c.same_best)]
-                figures = [*shares, f"{c.rms:.3%}"]
-        out.lines.append(f"| {' | '.join([name, kind + where, size, *figures, *times])} |")
+        found = ask([kind], THREADS, "")
+        missing = [t for t in THREADS if (kind, t) not in found]
+        if found and missing:
+            found.update(ask([kind], missing, f", {missing[0]} threads"))
+        out.lines.append(_line(name, kind, folder, {t: r for (_, t), r in found.items()}, case.labels))
         print(out.lines[-1], flush=True)
+    ours = [kind for kind in OPTIONS if kind in kinds(case)]
     for backend in backends(name):
-        cells = []
-        for kind in OPTIONS:
-            if kind in kinds(case):
-                said = row(kind, 1, "--on", backend)
-                if isinstance(said, str):
-                    out.notes.append(f"- {name}, {kind} on {backend}: {said}")
-                elif said["backend"] != backend:
-                    said = "no plan"
-                cells.append("–" if isinstance(said, str) else f"{said['ms']:.3f}")
-            else:
-                cells.append("")
+        found = ask(ours, THREADS[:1], f" on {backend}", "--on", backend)
+        cells = ["" if kind not in ours else _time(found.get((kind, 1)), backend) for kind in OPTIONS]
         out.ratios.append(f"| {' | '.join([name, backend, *cells])} |")
         print(out.ratios[-1], flush=True)
     return out
+
+
+def _time(said: dict[str, Any] | None, backend: str) -> str:
+    """Milliseconds; a dash where there are none, or where another backend computed."""
+    return "–" if said is None or said["backend"] not in ("", backend) else f"{said['ms']:.3f}"
+
+
+def _line(name: str, kind: str, folder: Path, found: dict[int, dict[str, Any]], labels: Any) -> str:
+    """A row of the first table. found: what was measured with each number of threads."""
+    from emberlet.host.quantization.comparison import compare
+
+    times = [f"{found[t]['ms']:.3f}" if t in found else "–" for t in THREADS]
+    size, where, figures = "–", "", ["–"] * 3
+    if THREADS[0] in found:
+        first = found[THREADS[0]]
+        size = f"{first['size'] / 1e3:.1f}"
+        where = "" if first["backend"] in ("", fastest()) else f" ({first['backend']})"
+        both = [folder / (k.replace(" ", "_") + ".npy") for k in ("onnxruntime float", kind)]
+        if all(f.is_file() for f in both):
+            c = compare({"y": _flat(np.load(both[0]))}, {"y": _flat(np.load(both[1]))}, labels)
+            shares = [("–" if x is None else f"{x:.2%}") for x in (c.accuracy, c.same_best)]
+            figures = [*shares, f"{c.rms:.3%}"]
+    return f"| {' | '.join([name, kind + where, size, *figures, *times])} |"
 
 
 def backends(name: str) -> list[str]:
@@ -452,8 +469,8 @@ def main(argv: list[str] | None = None) -> int:
     options = parser.parse_args(argv)
     logging.disable(logging.WARNING)  # onnxruntime recommends preprocessing
     if options.child:
-        kind, folder, threads = options.child
-        child(kind, Path(folder), int(threads), options)
+        wanted, folder, threads = options.child
+        child(wanted.split(","), Path(folder), [int(n) for n in threads.split(",")], options)
         return 0
     chosen = options.models or [name for name in CASES if name != "silero" or SHARED.is_dir()]
     for name in chosen:
