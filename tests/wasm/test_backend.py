@@ -183,3 +183,15 @@ def test_a_recurrent_layer_that_runs_step_by_step_again_is_said_once_to_be_faste
 def test_an_invalid_module_of_its_own_is_an_error_of_the_backend() -> None:
     with pytest.raises(BackendError, match="emberlet wrote is invalid"):
         compiled_module(b"no module")
+
+
+@pytest.mark.parametrize("axis", [0, 1, None])
+@pytest.mark.parametrize("op", ["min", "max"])
+def test_nan_is_the_least_and_the_largest_wherever_it_is(op: str, axis: int | None) -> None:
+    rng = np.random.default_rng(0)
+    for shape in ((3, 5), (9, 38), (70, 64)):
+        for _ in range(12):
+            x = rng.standard_normal(shape, np.float32)
+            x[rng.integers(shape[0]), rng.integers(shape[1])] = rng.choice([np.nan, np.inf, -np.inf, 0.0])
+            found = getattr(F, op)(emberlet.asarray(x, backend="wasm"), axis=axis)
+            np.testing.assert_array_equal(np.asarray(found), getattr(np, op)(x, axis=axis))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import random
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -124,6 +126,36 @@ def test_8_bit_weights_take_a_byte_each_in_a_file(rows: int, transposed: bool, t
     (found,) = plan_file.load(str(path)).run(x)
     wanted = (x.astype(np.int32) - 118) @ (w.astype(np.int32) - zeros.astype(np.int32))
     np.testing.assert_array_equal(np.asarray(found), wanted)
+
+
+@every("seed", range(24))
+def test_products_with_weights_of_a_file_are_exact(seed: int) -> None:
+    from emberlet.wgpu_backend import plan_file
+
+    choose, rng = random.Random(seed), np.random.default_rng(seed)
+    rows, terms = choose.choice([2, 5, 6, 13, 32]), 2 * choose.choice([1, 2, 3, 4, 17, 96])
+    columns = choose.choice([8, 16, 24, 96, 1000])  # whole panels
+    kinds = [choose.choice([np.int8, np.uint8]) for _ in range(2)]
+    w, again = drawn(rng, kinds[1], (terms, columns)), choose.randrange(3) == 0
+    lead = choose.choice([(), (3,)])
+
+    def model(x: Any) -> Any:
+        weight = emberlet.asarray(w, backend=x.backend)
+        out = F.matmul_integer(x, weight)
+        return (out, F.matmul_integer(F.flip(x, 0), weight)) if again else (out,)
+
+    dims = {"x": {0: ("length", 40)}} if seed % 3 == 0 and not lead else None
+    example = emberlet.asarray(drawn(rng, kinds[0], (*lead, 4 if dims else rows, terms)), backend="numpy")
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "model.wasm")
+        plan_file.save(path, model, example, inputs=["x"], dims=dims)
+        saved = plan_file.load(path)
+        for count in (rows, 1, 7) if dims else (rows,):
+            x = drawn(rng, kinds[0], (*lead, count, terms))
+            wide = x.astype(np.int32)
+            wanted = [wide @ w.astype(np.int32), wide[::-1] @ w.astype(np.int32)]
+            for found, want in zip(saved.run(x), wanted, strict=False):
+                np.testing.assert_array_equal(np.asarray(found), want)
 
 
 def test_8_bit_weights_can_be_results_too(tmp_path: Path) -> None:

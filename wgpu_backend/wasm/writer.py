@@ -19,8 +19,10 @@ from ..plan.storing import encoded
 from ..plan.traced import checked_indices, port_names, traced_for
 from ..record.host_evaluation import words_of
 from ..record.index_ranges import index_ranges
+from ..record.node import Node, topological
 from .file import NAME, SIMD, VERSION, VERSION_OPEN
 from .image import Image
+from .kernels.panels import ORDER, WIDTH
 from .kernels.table import Options
 from .prepare import materialize, prepare
 from .sections import checksum
@@ -130,6 +132,7 @@ def _planned(
     checks = checked_indices(traced, backend)
     materialize(traced.roots, backend.host)
     prepare(traced.roots)
+    _store_panels(traced.roots)
     plans = {
         name: make_plan(traced.roots, Options(relaxed), False, sizes=scope)
         for name, relaxed in (("relaxed", True), ("simple", False))
@@ -143,3 +146,64 @@ def _planned(
 def _highest(n: Any, scope: Any) -> int:
     """An upper bound of a number, a Size or a Polynomial in the atoms of a Scope."""
     return n if type(n) is int else most(Size(scope, n.terms))
+
+
+# -- weights of integer products in the order in which kernels/integers.py reads them ---------------------------------
+
+
+def _store_panels(roots: Sequence[Any]) -> None:
+    """Replace the 8-bit weights, (terms, columns), of products of several rows by panels of (pairs of terms, WIDTH
+    columns, 2). The weight becomes a view of them, so that nothing else changes."""
+    order = topological(roots)
+    readers: dict[int, int] = {}
+    for node in order:
+        for s in node.srcs:
+            readers[id(s)] = readers.get(id(s), 0) + 1
+    for r in roots:
+        readers[id(r)] = 2
+    for node in order:
+        if node.op != "matmul" or node.dtype.name != "int32" or not _has_rows(node):
+            continue
+        cast, weight = None, node.srcs[1]
+        while weight.op == "cast" and readers[id(weight)] == 1:
+            cast, weight = weight, weight.srcs[0]
+        if cast is not None and readers[id(weight)] == 1 and _is_fit(weight):
+            cast.srcs = (_view(weight),)
+
+
+def _has_rows(node: Any) -> bool:
+    """Whether a product has more rows than one: a single row reads the weights along the columns."""
+    return any(is_open(d) or d > 1 for d in node.shape[:-1])
+
+
+def _is_fit(weight: Any) -> bool:
+    if weight.op != "data" or weight.word not in ("i8", "u8") or len(weight.shape) != 2:
+        return False
+    terms, columns = weight.shape
+    return bool(terms and columns) and not terms % 2 and not columns % WIDTH
+
+
+def _view(weight: Any) -> Node:
+    terms, columns = weight.shape
+    shape = (columns // WIDTH, terms // 2, WIDTH, 2)
+    stored = Node("data", (), _paneled(words_of(weight), terms, columns), weight.dtype, shape, weight.word)
+    moved = Node("permute", (stored,), ORDER, weight.dtype, tuple(shape[a] for a in ORDER), weight.word)
+    return Node("reshape", (moved,), None, weight.dtype, weight.shape, weight.word)
+
+
+def _paneled(data: Any, terms: int, columns: int) -> bytes:
+    """The bytes of a matrix in the order of panels. It is done by slices, as plain Python is slow with single bytes."""
+    data = memoryview(data).cast("B")
+    across = bytearray(2 * columns)  # two rows, with the terms of a column side by side
+    row = memoryview(across).cast("Q")
+    out = bytearray(terms * columns)
+    words = memoryview(out).cast("Q")
+    each = 2 * WIDTH // 8  # words of 64 bits that a panel has for a pair
+    step = terms // 2 * each
+    for pair in range(terms // 2):
+        at = 2 * pair * columns
+        across[0::2] = data[at : at + columns]
+        across[1::2] = data[at + columns : at + 2 * columns]
+        for n in range(each):
+            words[pair * each + n :: step] = row[n::each]
+    return bytes(out)

@@ -3,7 +3,7 @@
 Pairs of terms lie side by side as int16, in panels of columns and in rows of the left operand, and i32x4.dot_i16x8_s
 multiplies and adds eight terms at once, or more where vectors are longer. Sums are exact, as int32 wraps as it does
 elsewhere. The tiles are those of contraction.py. Terms go by taps, then by pairs of channels; an odd channel is paired
-with zeros.
+with zeros. Files hold weights of 8 bits in this order (../writer.py).
 """
 
 from emberlet.sizes.size import is_open
@@ -13,9 +13,11 @@ from ..assembler import i32, i32x4, memory, op
 from .contraction import Contraction, _rows_of_tiles, problem
 from .emitter import size
 from .nest import begin, finish
+from .panels import WIDTH, panels_of
 
 _WIDE = 8  # vectors of columns of a single row, whose right operand is not copied
 MOST_ROWS = 8  # of a tile: more take twice as long to compile, since what follows the sums is long, and no less to run
+FEW_ROWS = 5  # of a tile of vectors of four: a product takes a register beside its operands, and x86 has 16 in all
 _LOAD_EIGHT = {"i8": "v128.load8x8_s", "u8": "v128.load8x8_u"}
 
 
@@ -65,7 +67,7 @@ class _Integers(Contraction):
 
     def __init__(self, item, stored, what, options):
         Contraction.__init__(self, item, stored, what, options)
-        self.rows = _rows_of_tiles(what.rows, min(options.rows, MOST_ROWS))
+        self.rows = _rows_of_tiles(what.rows, min(options.rows, FEW_ROWS if self.lanes == 4 else MOST_ROWS))
         self.many = 2 * self.lanes  # numbers of 16 bits in a vector: eight, or more in longer ones
         self.taps = what.inner[1:]
         self.channels = what.inner[0]
@@ -73,9 +75,20 @@ class _Integers(Contraction):
         for extent in self.taps:
             pairs *= extent
         self.pairs = pairs  # of terms, in a row or a column
-        self.direct = not is_open(what.rows) and what.rows == 1
+        self.panels = self._stored_panels()
+        self.direct = self.panels is None and not is_open(what.rows) and what.rows == 1
         if self.direct and what.columns >= self.lanes * _WIDE:
             self.vectors = _WIDE
+
+    def _stored_panels(self):
+        """(the slot of the right operand, how eight numbers are loaded), if it holds panels of 8 bits; else None."""
+        found = None if self.taps or self.lanes * self.vectors != WIDTH else panels_of(self.node.srcs[1])
+        value = self.right
+        while value.op == "cast" or (value.op == "function" and value.attr == ("wrap_i", "16u")):
+            value = value.args[0]
+        if found is None or value.op != "load" or self.low.slots.types[value.attr[0]] != found.word:
+            return None
+        return value.attr[0], _LOAD_EIGHT[found.word]
 
     def serves_one_row(self):
         """Whether the right operand can be read in place: a matrix whose columns are neighbors."""
@@ -172,6 +185,12 @@ class _Integers(Contraction):
         e.close()
         return out
 
+    def _open_panel(self, first, last):
+        Contraction._open_panel(self, first, last)
+        if self.panels is not None:
+            place = op("i32.mul", self.e.counters["panel"][0], i32(self.panel_bytes // 2))
+            self.stored = self.f.let(op("i32.add", self.e.addresses[self.panels[0]], place))
+
     # -- packing --------------------------------------------------------------------------------------------------
 
     def _pack_left(self):
@@ -211,6 +230,9 @@ class _Integers(Contraction):
         e, f = self.e, self.f
         to = f.local("i32")
         f.set(to, self.packed)
+        if self.panels is not None:
+            self._widen(to)
+            return
         halves = self._by_axis(self.right.attr[1]) if self.right.op == "load" else None
         if halves is None or e.coefficient(self.right.attr[1], "column") is not None:
             self._write_pairs(to, lambda: self._eight_of(self.right, "column", self.first_column))
@@ -238,6 +260,19 @@ class _Integers(Contraction):
             e.branch(condition)
             self._write_pairs(to, eight)
             e.close()
+
+    def _widen(self, to):
+        """Copy the panel that the file holds, with twice the bits."""
+        e, f = self.e, self.f
+        at = f.local("i32")
+        f.set(at, self.stored)
+        many = 4 if self.pairs % 4 == 0 else 1
+        e.loop("pair", self.pairs, many)
+        for n in range(2 * many):
+            f.do(memory("v128.store", f.get(to), memory(self.panels[1], f.get(at), offset=8 * n), offset=16 * n))
+        f.set(at, op("i32.add", f.get(at), i32(16 * many)))
+        f.set(to, op("i32.add", f.get(to), i32(32 * many)))
+        e.close()
 
     def _write_pairs(self, to, eight):
         """Write all pairs of terms of a panel; eight(): eight columns of the current term."""

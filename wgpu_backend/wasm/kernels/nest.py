@@ -13,7 +13,7 @@ from ...lower import index as ix
 from ...lower.lowering import Lowering
 from ...lower.reductions import identity, specification
 from ...run import storage
-from ..assembler import Function, TooManyLocals, bits, i32, op
+from ..assembler import Function, TooManyLocals, bits, i32, i32x4, op
 from . import operations, split
 from .emitter import Emitter, extract, indices_of, splat
 
@@ -400,8 +400,24 @@ def _fold_run(e, how, type, body, name, extent, out, lanes, start, op_name, vect
         write()
         e.close()
 
+    ends = how in ("min", "max") and type == "f32" and e.lanes == 4 and lanes
+    nans = f.local("v128") if ends else None
+    if ends:
+        f.set(nans, i32x4(0))
+
+    def gather(best):
+        """Combine a vector of the body, of which `nans` notes NaN: instructions that keep it take engines longer."""
+        if not ends:
+            combine(best, vector(body), True)
+            return
+        value = f.let(vector(body))
+        f.set(best, op("f32x4.p" + how, value, f.get(best)))
+        f.set(nans, op("v128.or", f.get(nans), op("f32x4.ne", value, value)))
+
     if lanes != "in":
-        stage(0, extent, 1, lambda: combine(out, vector(body) if lanes == "out" else e.scalar(body), lanes == "out"))
+        stage(0, extent, 1, lambda: gather(out) if lanes == "out" else combine(out, e.scalar(body), False))
+        if ends:
+            f.set(out, op("v128.or", f.get(out), f.get(nans)))
         return
     first = splat(operations_const(identity(op_name, type), type), type)
     width = e.lanes
@@ -417,17 +433,19 @@ def _fold_run(e, how, type, body, name, extent, out, lanes, start, op_name, vect
         for n in range(vectors):
             e.block()
             e.bind(name, f.let(op("i32.add", known[0], i32(width * n))))
-            combine(parts[n], vector(body), True)
+            gather(parts[n])
             e.close()
 
     if vectors > 1:
         stage(0, extent // (width * vectors), width * vectors, several)
         done = extent // (width * vectors) * width * vectors
     if is_open(extent) or extent - done >= width:
-        stage(done, (extent - done) // width, width, lambda: combine(parts[0], vector(body), True))
+        stage(done, (extent - done) // width, width, lambda: gather(parts[0]))
         done += (extent - done) // width * width
     e.lane = None
     e._depends = {}
+    if ends:
+        f.set(parts[0], op("v128.or", f.get(parts[0]), f.get(nans)))
     while len(parts) > 1:
         half = len(parts) // 2
         for n in range(half):
