@@ -19,12 +19,13 @@ from functools import cache
 from typing import Any
 
 from emberlet.errors import BackendError
+from emberlet.host.address_ranges import LARGE
 
 from ..device import lock
 from ..wasm.assembler import Function
 from . import kept, processor, render, threads
 from .linking import ALIGNMENT, linked
-from .regions import LARGE, Shared
+from .regions import Shared
 
 LONG = 1 << 28  # elements that the steps of one call read, at least: some 30 ms
 # A plan that reads fewer elements, some 1 ms of work, runs alone for a while after a run with threads took LATE times
