@@ -4,13 +4,13 @@ import sys
 
 from emberlet.backend.axes import ATTEMPTS, argument_names, named, of_model, unfit
 from emberlet.backend.opening import Opening
+from emberlet.backend.tracing import ValueNeeded
 from emberlet.errors import BackendError, EmberletError
 from emberlet.sizes.size import SizeNeeded
 from emberlet.tensor import Tensor
 
 from .device import lock, must_await
 from .planned import Planned
-from .record.node import ValueNeeded
 
 MAX_SHAPES = 8  # cached plans of one model, one per set of input shapes; the least recently used is evicted
 MAX_OPEN = 4  # plans of one model with open sizes, each for other ranges

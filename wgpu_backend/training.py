@@ -7,6 +7,7 @@ step does the reverse. Nothing is read back: results are tensors in the GPU's me
 from emberlet import dtypes
 from emberlet.backend.axes import closed
 from emberlet.backend.structure import assemble, leaves
+from emberlet.backend.tracing import ValueNeeded
 from emberlet.sizes.polynomial import at
 from emberlet.sizes.questions import known_equal
 from emberlet.sizes.size import is_open
@@ -14,7 +15,7 @@ from emberlet.tensor import Tensor
 from emberlet.training_step.function import loss_in
 
 from .planned import Planned
-from .record.node import Node, ValueNeeded
+from .record.node import Node
 from .record.tracing import trace
 from .run.carried import copy_pages
 from .run.open_program import OpenProgram

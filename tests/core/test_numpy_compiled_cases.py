@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 from emberlet import functional as F
 from emberlet.backend import get_backend
+from emberlet.backend.tracing import ValueNeeded
 from emberlet.errors import BackendError
 from emberlet.host.numpy_backend.compile import Compiled, compile, compiled, tracing
-from emberlet.host.numpy_backend.compile.tracing import Tracing, ValueNeeded
+from emberlet.host.numpy_backend.compile.tracing import Tracing
 from emberlet.model import Model
 
 NUMPY, PYTHON = get_backend("numpy"), get_backend("python")

@@ -10,6 +10,7 @@ import pytest
 from emberlet import functional as F
 from emberlet.backend import get_backend
 from emberlet.backend.axes import Axes
+from emberlet.backend.tracing import ValueNeeded
 from emberlet.functional.arrays import asarray
 from emberlet.host.numpy_backend.compile.open_sizes import plan as open_plan
 from emberlet.host.numpy_backend.compile.open_sizes.plan import (
@@ -18,7 +19,6 @@ from emberlet.host.numpy_backend.compile.open_sizes.plan import (
     _Bound,
 )
 from emberlet.host.numpy_backend.compile.open_sizes.tracing import Points, trace
-from emberlet.host.numpy_backend.compile.tracing import ValueNeeded
 from emberlet.sizes.scope import Scope
 from emberlet.tensor import Tensor
 

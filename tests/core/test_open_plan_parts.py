@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from emberlet.backend import get_backend
 from emberlet.backend.axes import Axes
+from emberlet.backend.tracing import ValueNeeded
 from emberlet.functional.arrays import asarray
 from emberlet.host.numpy_backend.compile.memory import Buffers
 from emberlet.host.numpy_backend.compile.open_sizes.plan import (
@@ -24,7 +25,6 @@ from emberlet.host.numpy_backend.compile.open_sizes.plan import (
     points_for,
 )
 from emberlet.host.numpy_backend.compile.open_sizes.tracing import Points, _lengths
-from emberlet.host.numpy_backend.compile.tracing import ValueNeeded
 from emberlet.sizes.polynomial import atom_values, broken
 from emberlet.sizes.scope import Scope
 from emberlet.tensor import Tensor

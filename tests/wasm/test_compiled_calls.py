@@ -13,11 +13,11 @@ import pytest
 from emberlet import functional as F
 from emberlet import nn
 from emberlet.backend import get_backend
+from emberlet.backend.tracing import ValueNeeded
 from emberlet.errors import BackendError, IndexingError, ShapeError
 from emberlet.host.numpy_backend.compile import compile as compile_on_numpy
 from emberlet.wgpu_backend import compiled as module
 from emberlet.wgpu_backend.compiled import Compiled, compile
-from emberlet.wgpu_backend.record.node import ValueNeeded
 
 
 def numbers(count: int, dtype: str = "float32", backend: str = "wasm") -> Any:

@@ -7,13 +7,14 @@ from typing import Any
 
 from emberlet import dtypes
 from emberlet.backend.axes import argument_names
+from emberlet.backend.tracing import ValueNeeded
 from emberlet.errors import ModelError
 from emberlet.sizes.questions import known_equal, smaller
 from emberlet.tensor import Tensor
 
 from ..record.index_checks import index_checks
 from ..record.index_ranges import SAME_VALUES, index_ranges
-from ..record.node import ValueNeeded, unpacked
+from ..record.node import unpacked
 from ..record.tracing import constants, trace
 from .narrowing import compute, narrow
 

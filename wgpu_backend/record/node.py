@@ -1,6 +1,6 @@
 """The recorded graph: one Node per tensor, holding how to compute it until it is realized into a buffer."""
 
-from emberlet.errors import BackendError
+from emberlet.backend.tracing import ValueNeeded
 from emberlet.shapes import size
 from emberlet.sizes.questions import divides
 from emberlet.sizes.size import is_open, typical
@@ -214,12 +214,6 @@ def structure(node):
     return node.arg
 
 
-class ValueNeeded(BackendError):
-    """Python needs a value that depends on the inputs of the plan being traced. input: the position of one."""
-
-    input = None
-
-
 def depends_on_input(node):
     """Whether `node` depends on an input of the plan being traced, or on an open size."""
     for n in topological([node]):
@@ -233,13 +227,12 @@ def refuse_values(node):
     for n in topological([node]):
         if n.op == "input":
             what = node.arg if node.op in ("unary", "binary") else node.op
-            error = ValueNeeded(
+            raise ValueNeeded(
                 "the model's control flow depends on the value of {} {}{}, which depends on input {!r}".format(
                     what, node.dtype, node.shape, n.arg
-                )
+                ),
+                (n.arg,),
             )
-            error.input = n.arg
-            raise error
         if of_open_size(n):
             raise ValueNeeded(
                 "the model's control flow depends on the value of {} {}{}, which depends on an open size".format(

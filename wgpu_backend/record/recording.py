@@ -2,6 +2,7 @@
 
 from emberlet import dtypes, shapes
 from emberlet.backend.protocol import Protocol
+from emberlet.backend.tracing import ValueNeeded
 from emberlet.errors import BackendError, UnsupportedError, refuse
 from emberlet.sizes.size import Size, is_open
 from emberlet.tensor import Tensor
@@ -12,7 +13,6 @@ from .bounds import UNKNOWN, interval, sources, within
 from .host_evaluation import evaluate, given
 from .node import (
     Node,
-    ValueNeeded,
     depends_on_input,
     is_leaf,
     live_nodes,
@@ -169,9 +169,7 @@ class Recording(Protocol):
         try:
             args = [self._to_host(a) for a in args]
         except ValueNeeded as error:
-            told = ValueNeeded("{} is computed on the host, and {}".format(name, error))
-            told.input = error.input
-            raise told
+            raise ValueNeeded("{} is computed on the host, and {}".format(name, error), error.inputs)
         out = getattr(self.host, name)(*args)
         if isinstance(out, tuple):
             return tuple([self._from_host(o) for o in out])

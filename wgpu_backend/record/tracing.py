@@ -1,62 +1,36 @@
 """Tracing: running a model's Python once, with placeholders for inputs, to record what it computes."""
 
-from emberlet.backend.drawing import Undrawn
-from emberlet.backend.structure import disassemble
+from emberlet.backend.tracing import ValueNeeded, traced
 from emberlet.tensor import Tensor
 
-from .node import CONSTANTS, Node, ValueNeeded, is_leaf, of_open_size, topological
-
-
-class Trace:
-    """roots: the nodes to compute; inputs: the placeholder nodes, in order; structure: how the results are assembled
-    from the roots (emberlet.backend.structure)."""
-
-    def __init__(self, roots, inputs, structure):
-        self.roots = roots
-        self.inputs = inputs
-        self.structure = structure
+from .node import CONSTANTS, Node, is_leaf, of_open_size, topological
 
 
 def trace(function, arguments, backend, shapes=None):
-    """Trace function(*arguments), whose Tensors are taken for their dtypes and shapes; shapes: the arguments' shapes
-    with Sizes for open axes, if any.
+    """The Trace of function(*arguments), whose Tensors are taken for their dtypes and shapes; shapes: the arguments'
+    shapes with Sizes for open axes, if any.
 
-    Raises ValueNeeded (node.py) if the function's control flow depends on values of its inputs, if it draws random
-    numbers without a seed, or if an input holds strings.
+    Raises ValueNeeded if the function's control flow depends on values of its inputs, if it draws random numbers
+    without a seed, or if an input holds strings.
     """
-    inputs = []
-    given = []
-    for i in range(len(arguments)):
-        x = arguments[i]
-        if isinstance(x, Tensor):
-            if x.dtype.kind == "string":
-                raise ValueNeeded("input {} holds strings, which are computed on the host".format(i))
-            shape = shapes[i] if shapes else x.shape
-            node = Node("input", (), i, x.dtype, shape, backend.given(x.dtype))
-            inputs.append(node)
-            x = Tensor(node, x.dtype, shape, backend)
-        given.append(x)
+
+    def placeholder(i, x):
+        if x.dtype.kind == "string":
+            raise ValueNeeded("input {} holds strings, which are computed on the host".format(i))
+        shape = shapes[i] if shapes else x.shape
+        node = Node("input", (), i, x.dtype, shape, backend.given(x.dtype))
+        return node, Tensor(node, x.dtype, shape, backend)
+
+    def root(x):
+        if not isinstance(x.data, Node) or x.data.op == "host":  # of another backend, or strings
+            return None, x
+        return x.data, None
+
     before, backend.tracing = backend.tracing, True
     try:
-        with Undrawn(ValueNeeded):
-            result = function(*given)
+        return traced(function, arguments, placeholder, root)
     finally:
         backend.tracing = before
-    roots = []
-    return Trace(roots, inputs, _disassembled(result, roots))
-
-
-def _disassembled(value, roots):
-    def leaf(x):
-        if not isinstance(x.data, Node) or x.data.op == "host":  # of another backend, or strings
-            return ("value", x)
-        for i in range(len(roots)):
-            if roots[i] is x.data:
-                return ("tensor", i)
-        roots.append(x.data)
-        return ("tensor", len(roots) - 1)
-
-    return disassemble(value, leaf, ValueNeeded)
 
 
 def constants(roots, launched=True):

@@ -3,11 +3,12 @@
 from emberlet import dtypes
 from emberlet.backend.axes import closed
 from emberlet.backend.structure import assemble, leaves
+from emberlet.backend.tracing import ValueNeeded
 from emberlet.sizes.questions import known_equal
 from emberlet.tensor import Tensor
 
 from ..planned import Planned
-from ..record.node import Node, ValueNeeded
+from ..record.node import Node
 from ..record.tracing import trace
 from ..run import storage
 from ..training import new_values, refuse_open

@@ -101,7 +101,7 @@ def write(
         try:
             plan, taken = sizing.fitted(loaded, sizes, attempt)
         except ModelError as error:
-            position = getattr(error.__cause__, "input", None)  # of a ValueNeeded
+            position = next(iter(getattr(error.__cause__, "inputs", ())), None)  # of a ValueNeeded
             if position is None or not path.endswith(".onnx"):
                 raise
             raise Branches(error, loaded.inputs[position].name) from error

@@ -11,6 +11,7 @@ import numpy as np
 from .... import dtypes
 from ....backend import get_backend
 from ....backend.axes import Axes, argument_names, named, of_model, unfit
+from ....backend.tracing import ValueNeeded
 from ....errors import BackendError, EmberletError
 from ....errors.warning import warn_uncompiled
 from ....sizes.size import SizeNeeded
@@ -20,7 +21,7 @@ from .. import NumpyBackend
 from ..storage import Array, emberlet_dtype, numpy_dtype
 from .matching import matcher
 from .plan import Plan
-from .tracing import Tracing, ValueNeeded
+from .tracing import Tracing
 
 if TYPE_CHECKING:
     from .open_sizes.plan import OpenPlan
@@ -280,7 +281,7 @@ class Compiled:
             try:
                 found = Plan(self._function(), arguments, self.backend, self._fixed)
             except ValueNeeded as error:
-                more = error.inputs - self._fixed
+                more = frozenset(error.inputs) - self._fixed
                 if not more or any(arguments[i].size > MAX_FIXED for i in more):
                     raise
                 self._fixed |= more

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from ....backend.tracing import Trace
 from ..storage import Array
 from .steps import Writer
-from .tracing import Call, Trace, Value
+from .tracing import Call, Value
 
 
 def from_masks(trace: Trace) -> None:

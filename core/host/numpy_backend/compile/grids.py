@@ -8,11 +8,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ....backend import get_backend
+from ....backend.tracing import Trace
 from ....dtypes import DType, float32
 from ....tensor import Tensor
 from ..storage import Array
 from .steps import Writer
-from .tracing import Call, Trace, Value
+from .tracing import Call, Value
 
 _SCALES = (2.0**-60, 2.0**60)  # that give a level back from the float it stands for
 _MOVES = ("reshape", "permute", "expand", "slice")

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ....backend.tracing import Trace, ValueNeeded
 from ....errors import IndexingError
 from ....tensor import Tensor
 from .. import NumpyBackend
@@ -22,7 +23,7 @@ from .paying import pays
 from .steps import Step, Writer, lifetimes
 from .threads import schedule, workers
 from .threads.splitting import seconds
-from .tracing import Trace, Tracing, Value, ValueNeeded, assembled, trace
+from .tracing import Tracing, Value, assembled, trace
 
 _SPARE = 2  # sets of buffers that a plan keeps: overlapping calls use one each
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from .tracing import Call, Trace, Value
+from ....backend.tracing import Trace
+from .tracing import Call, Value
 
 
 def delay(trace: Trace) -> None:

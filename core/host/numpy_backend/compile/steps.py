@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ....backend.tracing import Trace
 from ....tensor import Tensor
 from ... import blas_kernels
 from ..elementwise import identity
@@ -15,7 +16,7 @@ from ..storage import WIDE, Array, numpy_dtype
 from .bias import on_image
 from .layout import from_last, in_order, is_last, to_last
 from .memory import Buffer, Buffers
-from .tracing import Call, Trace, Value
+from .tracing import Call, Value
 
 
 class Step:

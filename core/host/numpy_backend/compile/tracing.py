@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from ....backend import Backend, operation
-from ....backend.drawing import Undrawn
-from ....backend.structure import assemble, disassemble
+from ....backend.structure import assemble
+from ....backend.tracing import Trace, ValueNeeded, traced
 from ....dtypes import DType
 from ....errors import BackendError
 from ....errors.indices import refuse
@@ -17,14 +17,6 @@ from ....functional.quantized import packed_weights
 from ....tensor import Tensor
 from ..backend import NumpyBackend
 from ..storage import Array
-
-
-class ValueNeeded(BackendError):
-    """While a model is traced, Python asked for a value that depends on its inputs. inputs: their positions."""
-
-    def __init__(self, message: str, inputs: frozenset[int] = frozenset()) -> None:
-        super().__init__(message)
-        self.inputs = inputs
 
 
 class Value:
@@ -76,17 +68,6 @@ class Traced:
     def __init__(self, value: Value, array: Array) -> None:
         self.value = value
         self.array = array
-
-
-class Trace:
-    """calls in their order; inputs: the Values of the model's Tensors by position; roots: the Values to compute;
-    structure: how the results are put together (emberlet.backend.structure)."""
-
-    def __init__(self, calls: list[Call], inputs: list[Value], roots: list[Value], structure: Any) -> None:
-        self.calls = calls
-        self.inputs = inputs
-        self.roots = roots
-        self.structure = structure
 
 
 def values_in(arguments: Iterable[Any]) -> Iterator[Value]:
@@ -168,11 +149,7 @@ class Tracing(Backend):
     def _call(self, name: str, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         found = [x for x in _tensors((*args, *keywords.values())) if isinstance(x.data, Traced)]
         if found and name in _ASKS:
-            value: Value = found[0].data.value
-            what = "an input" if value.call is None else "a result of " + described(value.call)
-            raise ValueNeeded(
-                f"the model asks for the elements of {what}, {value}, which depend on what it is given", value.inputs
-            )
+            raise needed(found[0].data.value)
         method = self._method(name)
         out = method(*[_plain(a) for a in args], **{k: _plain(v) for k, v in keywords.items()})
         if not found:
@@ -212,6 +189,14 @@ def checked(index: Tensor, lowest: int, end: int, message: str, axis: int) -> Te
 def described(call: Call) -> str:
     """A call in a message: "add", "reduce max"."""
     return " ".join([call.op] * (call.op not in ("unary", "binary")) + [a for a in call.args[:1] if isinstance(a, str)])
+
+
+def needed(value: Value) -> ValueNeeded:
+    """The error about a model that asks for the elements of a value."""
+    what = "an input" if value.call is None else "a result of " + described(value.call)
+    return ValueNeeded(
+        f"the model asks for the elements of {what}, {value}, which depend on what it is given", value.inputs
+    )
 
 
 def _tensors(arguments: Iterable[Any]) -> Iterator[Tensor]:
@@ -256,40 +241,24 @@ def _like(shape: Any, parts: Iterator[Any]) -> Any:
 def trace(function: Callable[..., Any], arguments: list[Any], tracing: Tracing, fixed: frozenset[int]) -> Trace:
     """Trace function(*arguments), whose Tensors are on the numpy backend. fixed: positions whose Tensors are taken for
     their values. Raises ValueNeeded where the control flow depends on the values of others."""
-    inputs = []
-    given = []
-    for i, x in enumerate(arguments):
-        if isinstance(x, Tensor):
-            if i in fixed:
-                x = Tensor(x.data.copy(), x.dtype, x.shape, tracing)
-            else:
-                inputs.append(Value(None, i, x.dtype, x.shape, frozenset([i])))
-                x = Tensor(Traced(inputs[-1], x.data), x.dtype, x.shape, tracing)
-        given.append(x)
+
+    def placeholder(i: int, x: Tensor) -> tuple[Value | None, Tensor]:
+        if i in fixed:
+            return None, Tensor(x.data.copy(), x.dtype, x.shape, tracing)
+        value = Value(None, i, x.dtype, x.shape, frozenset([i]))
+        return value, Tensor(Traced(value, x.data), x.dtype, x.shape, tracing)
+
     try:
-        with Undrawn(ValueNeeded):
-            result = function(*given)
+        return traced(function, arguments, placeholder, root, tracing.calls)
     except ValueNeeded:
         raise
     except BackendError as error:  # a tensor of the function's own, which is on the numpy backend itself
         raise ValueNeeded(f"it cannot be traced: {error}") from error
-    roots: list[Value] = []
-    structure = disassembled(result, roots)
-    return Trace(tracing.calls, inputs, roots, structure)
 
 
-def disassembled(value: Any, roots: list[Value]) -> Any:
-    """The structure of what a model returned (emberlet.backend.structure); its Values are added to the roots."""
-
-    def leaf(x: Tensor) -> tuple[str, Any]:
-        if not isinstance(x.data, Traced):
-            return ("value", _condensed(_plain(x)))
-        found = x.data.value
-        if found not in roots:
-            roots.append(found)
-        return ("tensor", roots.index(found))
-
-    return disassemble(value, leaf, ValueNeeded)
+def root(x: Tensor) -> tuple[Value | None, Tensor | None]:
+    """The Value of a Tensor that a model returned, or the constant."""
+    return (x.data.value, None) if isinstance(x.data, Traced) else (None, _condensed(_plain(x)))
 
 
 def _condensed(x: Tensor) -> Tensor:

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from .....backend.axes import Axes, closed
+from .....backend.tracing import Trace, ValueNeeded
 from .....errors import IndexingError
 from .....sizes.polynomial import atom_values, broken
 from .....sizes.scope import Scope
@@ -29,7 +30,7 @@ from ...storage import Array, numpy_dtype
 from ..lowering import lower
 from ..memory import Buffer, Buffers, address, owner
 from ..steps import Step, Writer, lifetimes
-from ..tracing import Trace, ValueNeeded, assembled
+from ..tracing import assembled
 from .tracing import Points, at_point, trace
 
 LARGEST = 1 << 24  # maximum elements of an input while a model is traced at other lengths

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from .....backend.axes import closed
-from .....backend.drawing import Undrawn
+from .....backend.tracing import Trace, ValueNeeded, traced
 from .....errors import BackendError, EmberletError
 from .....sizes.polynomial import atom_values
 from .....sizes.scope import Scope
@@ -20,7 +20,7 @@ from .....sizes.size import is_open
 from .....tensor import Tensor
 from ...backend import NumpyBackend
 from ...storage import Array, numpy_dtype
-from ..tracing import _ASKS, Call, Trace, Traced, Tracing, Value, ValueNeeded, _flat, _like, described, disassembled
+from ..tracing import _ASKS, Call, Traced, Tracing, Value, _flat, _like, _recorded, _tensors, needed, root
 
 
 class Everywhere(Traced):
@@ -74,9 +74,7 @@ class OpenTracing(Tracing):
         if not found and not sizes:
             return super()._call(name, args, keywords)
         if name in _ASKS:
-            value = found[0].value
-            what = "an input" if value.call is None else "a result of " + described(value.call)
-            raise ValueNeeded(f"the model asks for the elements of {what}, {value!r}", value.inputs)
+            raise needed(found[0].value)
         if name == "linear_algebra" and any(map(is_open, args[1].shape[-2:])):
             rows, columns = args[1].shape[-2:]
             _ = rows < columns  # becomes a guard: the smaller one is a length of results
@@ -156,14 +154,6 @@ def _lengths(name: str, args: tuple[Any, ...]) -> list[Any]:
     return [(n + low + high - d * (k - 1) - 1) // s + 1 for n, k, s, (low, high), d in sides]
 
 
-def _tensors(arguments: Iterable[Any]) -> Iterator[Tensor]:
-    for x in arguments:
-        if isinstance(x, Tensor):
-            yield x
-        elif type(x) in (list, tuple):
-            yield from _tensors(x)
-
-
 def _sizes(arguments: Iterable[Any]) -> Iterator[Any]:
     for x in arguments:
         if is_open(x):
@@ -176,17 +166,6 @@ def _parts(out: Any) -> list[Any]:
     return [out] if isinstance(out, Tensor) else list(_flat(out)) if isinstance(out, (list, tuple)) else [None]
 
 
-def _recorded(x: Any) -> Any:
-    """An argument as a Call keeps it."""
-    if isinstance(x, Tensor):
-        if isinstance(x.data, Traced):
-            return x.data.value
-        return Tensor(x.data, x.dtype, x.shape, x.backend.eager) if isinstance(x.backend, Tracing) else x
-    if type(x) in (list, tuple):
-        return type(x)(map(_recorded, x))
-    return x
-
-
 def trace(
     function: Callable[..., Any], arguments: list[Any], shapes: list[Any], points: Points, eager: NumpyBackend
 ) -> Trace:
@@ -195,21 +174,18 @@ def trace(
     Raises ValueNeeded where the control flow depends on values, SizeNeeded where it depends on a length.
     """
     tracing = OpenTracing(eager, points)
-    inputs, given = [], []
-    for i, (x, shape) in enumerate(zip(arguments, shapes, strict=True)):
-        if isinstance(x, Tensor):
-            inputs.append(Value(None, i, x.dtype, shape, frozenset([i])))
-            arrays = [x.data] * len(points)
-            if any(map(is_open, shape)):
-                kind = numpy_dtype(x.dtype)
-                arrays = [np.zeros(points.at(shape, k), kind) for k in range(len(points))]
-            x = Tensor(Everywhere(inputs[-1], arrays), x.dtype, shape, tracing)
-        given.append(x)
+
+    def placeholder(i: int, x: Tensor) -> tuple[Value, Tensor]:
+        shape = shapes[i]
+        value = Value(None, i, x.dtype, shape, frozenset([i]))
+        arrays = [x.data] * len(points)
+        if any(map(is_open, shape)):
+            kind = numpy_dtype(x.dtype)
+            arrays = [np.zeros(points.at(shape, k), kind) for k in range(len(points))]
+        return value, Tensor(Everywhere(value, arrays), x.dtype, shape, tracing)
+
     try:
-        with Undrawn(ValueNeeded):
-            result = function(*given)
-        roots: list[Value] = []
-        return Trace(tracing.calls, inputs, roots, disassembled(result, roots))
+        return traced(function, arguments, placeholder, root, tracing.calls)
     except BackendError:
         raise
     except (EmberletError, IndexError, TypeError) as error:  # it may fail at lengths other than the current ones
@@ -243,4 +219,4 @@ def at_point(trace: Trace, points: Points, point: int, alone: bool = False) -> T
         call.single, call.open = c.single, not alone
         call.results = [value(v, call) for v in c.results]
         calls.append(call)
-    return Trace(calls, inputs, [known[v] for v in trace.roots], trace.structure)
+    return Trace(inputs, [known[v] for v in trace.roots], trace.structure, calls)

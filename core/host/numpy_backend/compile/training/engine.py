@@ -13,6 +13,7 @@ import numpy as np
 
 from ..... import dtypes
 from .....backend.structure import leaves
+from .....backend.tracing import Trace, ValueNeeded
 from .....errors import IndexingError
 from .....tensor import Tensor
 from ...backend import NumpyBackend
@@ -21,7 +22,7 @@ from ..memory import Memory, aligned
 from ..open_sizes.plan import points_for, trace_typical
 from ..open_sizes.tracing import Points, at_point
 from ..plan import Bound, Plan
-from ..tracing import Trace, Tracing, ValueNeeded, assembled, trace
+from ..tracing import Tracing, assembled, trace
 
 SHORTEST = 3  # the least length at which a step is traced, if that of a batch is left open
 MAX_LENGTHS = 8  # lengths of a batch whose calls a plan keeps; those of the one used longest ago are dropped
