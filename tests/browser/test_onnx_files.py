@@ -527,6 +527,47 @@ def test_a_decoder_begins_with_an_empty_cache_and_then_leaves_the_length_of_its_
         past = dict(zip(past, due[1:], strict=True))
 
 
+def test_a_gpu_that_is_lost_leaves_a_session_to_webassembly_and_refuses_no_range(
+    browser: Browser, served: Server, folder: Path, hardware: str
+) -> None:
+    page = browser.open(served.url + "empty.html", before=hardware)
+    found = page.evaluate(
+        """async () => {
+          const { InferenceSession, Tensor } = await import("emberlet-web/onnxruntime");
+          const told = [];
+          console.warn = (text) => told.push(text);
+          const run = async (session, length) => {
+            const ids = BigInt64Array.from({ length }, (_, i) => BigInt(7 * i % 50));
+            const input_ids = new Tensor("int64", ids, [1, length]);
+            const attention_mask = new Tensor("int64", ids.map(() => 1n), [1, length]);
+            return [...(await session.run({ input_ids, attention_mask })).logits.data];
+          };
+          const lose = async () => {
+            for (const device of devices) device.destroy();
+            await Promise.all(devices.map((device) => device.lost));
+          };
+          const compiled = async () => (await (await caches.open("emberlet-plans")).keys())
+            .filter(({ url }) => /[.](plan|wasm)$/.test(url)).map(({ url }) => url.split("/").slice(-1)[0]);
+          const session = await InferenceSession.create("text.onnx", { executionProviders: ["webgpu", "wasm"] });
+          const results = [];
+          for (const length of [3, 4, 5]) results.push([length, await run(session, length)]); // the last by a range
+          await lose();
+          const before = told.length;
+          results.push([6, await run(session, 6)]);
+          const files = await compiled();
+          results.push([7, await run(session, 7)]);
+          return { results, before, told, files, after: await compiled() };
+        }""",
+        timeout=3 * SECONDS,
+    )
+    page.close()
+    for length, logits in found["results"]:
+        np.testing.assert_allclose([logits], wanted(folder / "text.onnx", feeds(1, length))[0], atol=1e-4)
+    assert found["before"] == 0 and len(found["told"]) == 1
+    assert "WebAssembly runs the model" in found["told"][0] and "lost" in found["told"][0]
+    assert found["after"] == found["files"], "the other lengths were compiled for themselves"
+
+
 def test_a_session_answers_as_onnxruntime_s_does(page: Page, folder: Path) -> None:
     found = page.evaluate(
         """async () => {

@@ -12,9 +12,14 @@ export async function loadEither(onGpu, inWasm, device, slower = () => "") {
     return new Either(await onGpu(), inWasm, "");
   } catch (error) {
     if (!error.ofGpu || device) throw error;
-    return new Either(await inWasm(), null, error.message);
+    const model = new Either(await inWasm(), null, error.message);
+    warn(error);
+    return model;
   }
 }
+
+// A session of onnxruntime's API has no property that tells it.
+const warn = ({ message }) => console.warn(`emberlet: WebAssembly runs the model from now on, since the GPU fails: ${message}`);
 
 class Either {
   #model;
@@ -71,6 +76,7 @@ class Either {
       throw failure;
     }
     this.reason = error.message;
+    warn(error);
     await Promise.resolve(model.release()).catch(() => {}); // its memory is gone with the device
   }
 }

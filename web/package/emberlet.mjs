@@ -126,7 +126,7 @@ async function begin(source, options) {
       if (fromCache) await (await Kept.open())?.forget(`plan/${plan.key}`);
       throw Object.assign(new Error(`${plan.name}: ${error.message}`, { cause: error }), { fromCache });
     }
-    throw Object.assign(error, { refused: error.ofGpu }); // such as its buffers
+    throw Object.assign(error, { refused: error.ofGpu && !error.lost }); // such as its buffers
   }
 }
 
@@ -358,5 +358,7 @@ function told(error) {
   // MicroPython names the class of its exceptions; BackendError is what the GPU refuses and its loss.
   const ofGpu = error.ofGpu || error.type === "BackendError";
   const { refused, otherSizes = error.type === "OtherSizesError" } = error;
-  return Object.assign(new Error(readable(error).message, { cause: error }), { told: true, ofGpu, refused, otherSizes });
+  const { message } = readable(error);
+  const lost = ofGpu && /device (was|is) lost/i.test(message); // with everything on it, whatever the sizes
+  return Object.assign(new Error(message, { cause: error }), { told: true, ofGpu, lost, refused, otherSizes });
 }
