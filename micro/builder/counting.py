@@ -58,6 +58,13 @@ COSTS = {
     "depthwise weight": (5, 8, 8),
     "gru unit": (140, 150, 150),
     "lstm unit": (190, 200, 190),
+    "short word": (5.3, 0, 0),
+    "short row": (7, 0, 0),
+    "unpacked word": (2.1, 0, 0),
+    "unpacked row": (6, 0, 0),
+    "gru unit of short rows": (48, 0, 0),
+    "lstm unit of short rows": (68, 0, 0),
+    "short step": (65, 0, 0),
     "tree": (70, 70, 75),
     "branch": (17, 17, 18),
 }
@@ -213,6 +220,8 @@ def assembly(name: str, n: Mapping[str, int]) -> dict[str, int]:
         return {eight: n["rows"] * n["n8"], "moved byte": n["rows"] * n["rest"], "moved row": n["rows"]}
     if name.endswith("_units"):
         return {name.replace("_units", " unit"): n["hidden"]}
+    if name.startswith(("gru_", "lstm_")):
+        return _short_rows(name, n["steps"])
     places = n.get("left") or n.get("rows", 1) * n.get("cols", 1)
     dense = "dense" if name.startswith("dense") else "conv"
     gather = "gathered" if "gather" in name else "taken"
@@ -223,6 +232,19 @@ def assembly(name: str, n: Mapping[str, int]) -> dict[str, int]:
         f"{gather} byte": places * n["K"],
         "place": places,
     }
+
+
+def _short_rows(name: str, steps: int) -> dict[str, int]:
+    """What a layer of assembly/dsp_recurrent.py does."""
+    kind, size, *_ = name.split("_")
+    k, hidden = map(int, size.split("x"))
+    rows = (3 if kind == "gru" else 4) * hidden
+    unpacked = "unpacked" if "unpacked" in name else "short"
+    found = Found(float)
+    for one, size_of in ((unpacked, k), ("short", hidden)):
+        found[f"{one} word"] += steps * rows * -(-size_of // 4)
+        found[f"{one} row"] += steps * rows
+    return {k: int(n) for k, n in found.items()} | {f"{kind} unit of short rows": steps * hidden, "short step": steps}
 
 
 def _how(name: str) -> str:

@@ -29,6 +29,7 @@ NUMBERS: dict[str, Callable[[random.Random], int]] = {
     "imm20": lambda rng: rng.randrange(1 << 20),
     "imm12": lambda rng: rng.randrange(-2048, 4096),
     "value": lambda rng: rng.randrange(-128, 256),
+    "const": lambda rng: rng.randrange(128, 256) << rng.randrange(24) if rng.random() < 0.8 else rng.randrange(300),
     "pages": lambda rng: rng.randrange(-128, 128),
     "lsl": lambda rng: rng.randrange(4),
     "ror": lambda rng: rng.choice([0, 8, 16, 24]),

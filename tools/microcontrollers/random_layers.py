@@ -268,7 +268,7 @@ def rows_at_random(rng: Rng, rows: int, k: int, zero: int) -> Rows:
 
 
 def recurrent(rng: Rng) -> Case:
-    steps, k, hidden = int(rng.integers(1, 5)), int(rng.integers(1, 12)), int(rng.integers(1, 7))
+    steps, k, hidden = int(rng.integers(1, 7)), int(rng.integers(1, 21)), int(rng.integers(1, 12))
     kind, gates = ((Lstm, 4), (Gru, 3), (GatedGru, 3), (Rnn, 1))[int(rng.integers(4))]
     reverse, sequence = bool(rng.random() < 0.3), bool(rng.random() < 0.5)
     from_input = rows_at_random(rng, gates * hidden, k, int(rng.integers(0, 256)))

@@ -20,6 +20,7 @@ from . import (
     dsp_depthwise,
     dsp_depthwise_pairs,
     dsp_dot,
+    dsp_recurrent,
     scalar_depthwise,
     scalar_depthwise_pairs,
     scalar_dot,
@@ -129,6 +130,24 @@ def _trees(layer: Trees, family: str, x: View, y: View, places: Mapping[str, int
 
 def _recurrent(layer: RecurrentLayer, family: str, places: Mapping[str, int]) -> list[Call] | None:
     """All steps of a recurrent layer, as RecurrentLayer.calls, or None if some of it runs in viper."""
+    begin, at = [], places["st"]
+    for count, pattern in () if layer.keep else layer.initial:
+        size = len(pattern)
+        for k, byte in enumerate(pattern):
+            runs = (count, 1) if size == 1 else (1, count)
+            begin.append(filled(family, at + k, runs[0], byte, runs[1], size - 1))
+        at += size * count
+    if family == DSP and dsp_recurrent.fits(layer):
+        steps: list[Call] | None = [dsp_recurrent.call(layer, places)]
+    else:
+        steps = _step_by_step(layer, family, places)
+    if steps is None:
+        return None
+    end = [] if layer.sequence else [copied(family, places["st"], places["o"], layer.hidden)]
+    return [*begin, *steps, *end]
+
+
+def _step_by_step(layer: RecurrentLayer, family: str, places: Mapping[str, int]) -> list[Call] | None:
     sources: tuple[int | str, ...] = ("i", places["st"])
     step = [
         sums(layer.rows[k], family, source, {**layer.places_of_rows(places, k), "zs": places["zs"]})
@@ -138,18 +157,10 @@ def _recurrent(layer: RecurrentLayer, family: str, places: Mapping[str, int]) ->
     body = [call for call in step if call]
     if len(body) < len(step):
         return None
-    begin, at = [], places["st"]
-    for count, pattern in () if layer.keep else layer.initial:
-        size = len(pattern)
-        for k, byte in enumerate(pattern):
-            runs = (count, 1) if size == 1 else (1, count)
-            begin.append(filled(family, at + k, runs[0], byte, runs[1], size - 1))
-        at += size * count
     first, moves = layer.walk(places)
-    out = copied(family, places["st"], "o" if layer.sequence else places["o"], layer.hidden)
     if layer.sequence:
-        return [*begin, *repeated(family, layer.steps, first, moves, [*body, out])]
-    return [*begin, *repeated(family, layer.steps, first, moves, body), out]
+        body.append(copied(family, places["st"], "o", layer.hidden))
+    return repeated(family, layer.steps, first, moves, body)
 
 
 def scratch(layer: Layer, families: Sequence[str]) -> int:
@@ -158,6 +169,8 @@ def scratch(layer: Layer, families: Sequence[str]) -> int:
         return _room(layer.weights[0].size, layer.positions == 1, DSP in families)
     if families and sums_in_assembly(layer):
         most = max(layer.from_input.weights.shape[1], layer.hidden)
+        if DSP in families and dsp_recurrent.fits(layer):
+            return max(dsp_recurrent.room(layer) + 3, _room(most, True, False))
         return _room(most, True, DSP in families)
     return 0
 

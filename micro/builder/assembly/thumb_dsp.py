@@ -37,6 +37,15 @@ class ThumbDsp(Thumb):
             (lsl >> 2) << 12 | d << 8 | (lsl & 3) << 6 | m,
         )
 
+    def add_asr(self, d: int, n: int, m: int, imm5: int) -> None:
+        """d = n + (m >> imm5)."""
+        check("a shift", imm5, range(1, 32))
+        self._two(
+            f"add.w {name(d)}, {name(n)}, {name(m)}, asr #{imm5}",
+            0xEB00 | n,
+            (imm5 >> 2) << 12 | d << 8 | (imm5 & 3) << 6 | 0x20 | m,
+        )
+
     def orr_w(self, d: int, n: int, m: int, lsl: int = 0) -> None:
         shift = f", lsl #{lsl}" if lsl else ""
         self._two(
@@ -79,6 +88,22 @@ class ThumbDsp(Thumb):
 
     def mov_w(self, d: int, imm8: int) -> None:
         self._two(f"mov.w {name(d)}, #{imm8}", 0xF04F, d << 8 | check("imm8", imm8, range(256)))
+
+    def _const(self, text: str, first: int, d: int, const: int) -> None:
+        shift = max(const.bit_length() - 8, 0)
+        check("a constant's lower bits", const & (1 << shift) - 1, (0,))
+        imm12 = (32 - shift & 31) << 7 | const >> shift & (127 if shift else 255)
+        self._two(f"{text}, #{const}", first | (imm12 >> 11) << 10, (imm12 >> 8 & 7) << 12 | d << 8 | imm12 & 255)
+
+    def mov_const(self, d: int, const: int) -> None:
+        """Of eight bits, at any place."""
+        self._const(f"mov.w {name(d)}", 0xF04F, d, const)
+
+    def add_const(self, d: int, n: int, const: int) -> None:
+        self._const(f"add.w {name(d)}, {name(n)}", 0xF100 | n, d, const)
+
+    def sub_const(self, d: int, n: int, const: int) -> None:
+        self._const(f"sub.w {name(d)}, {name(n)}", 0xF1A0 | n, d, const)
 
     def _shift_w(self, text: str, kind: int, d: int, m: int, imm5: int) -> None:
         check("a shift", imm5, range(1, 32))
@@ -181,9 +206,23 @@ class ThumbDsp(Thumb):
     def sel(self, d: int, n: int, m: int) -> None:
         self._bytes("sel", 0xFAA0, 0xF080, d, n, m)
 
-    def usat(self, d: int, bits: int, n: int) -> None:
-        """Clamp to 0 … 2**bits - 1."""
-        self._two(f"usat {name(d)}, #{bits}, {name(n)}", 0xF380 | n, d << 8 | check("bits", bits, range(32)))
+    def _saturate(self, text: str, opcode: int, d: int, bits: int, n: int, imm5: int) -> None:
+        shift = f", asr #{imm5}" if imm5 else ""
+        self._two(
+            f"{text} {name(d)}, #{bits}, {name(n)}{shift}",
+            opcode | (0x20 if imm5 else 0) | n,
+            (check("a shift", imm5, range(32)) >> 2) << 12 | d << 8 | (imm5 & 3) << 6 | bits - (opcode == 0xF300),
+        )
+
+    def usat(self, d: int, bits: int, n: int, imm5: int = 0) -> None:
+        """Shift to the right, then clamp to 0 … 2**bits - 1."""
+        check("bits", bits, range(32))
+        self._saturate("usat", 0xF380, d, bits, n, imm5)
+
+    def ssat(self, d: int, bits: int, n: int, imm5: int = 0) -> None:
+        """Shift to the right, then clamp to `bits` signed bits."""
+        check("bits", bits, range(1, 33))
+        self._saturate("ssat", 0xF300, d, bits, n, imm5)
 
     # -- loads and stores ----------------------------------------------------------------------------------------------
 
@@ -210,6 +249,11 @@ class ThumbDsp(Thumb):
     def ldrb_w(self, t: int, n: int, offset: int = 0) -> None:
         self._two(
             f"ldrb.w {name(t)}, [{name(n)}, #{offset}]", 0xF890 | n, t << 12 | check("an offset", offset, range(4096))
+        )
+
+    def ldrh_w(self, t: int, n: int, offset: int = 0) -> None:
+        self._two(
+            f"ldrh.w {name(t)}, [{name(n)}, #{offset}]", 0xF8B0 | n, t << 12 | check("an offset", offset, range(4096))
         )
 
     def ldr_index(self, t: int, n: int, m: int, lsl: int = 0) -> None:
@@ -254,6 +298,10 @@ class ThumbDsp(Thumb):
 
     def ldrb_after(self, t: int, n: int, step: int) -> None:
         self._after("ldrb", 0xF810, t, n, step)
+
+    def ldrsh_after(self, t: int, n: int, step: int) -> None:
+        """A signed half."""
+        self._after("ldrsh", 0xF930, t, n, step)
 
     def strb_after(self, t: int, n: int, step: int) -> None:
         self._after("strb", 0xF800, t, n, step)
