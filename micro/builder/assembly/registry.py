@@ -326,7 +326,7 @@ def _scalar_dot(
         "after1": step1 - run,
         "after0": step0 - n1 * step1,
     }
-    how, apart, full = _how(requant), scalar_dot.halves(requant), scalar_dot.is_full(requant)
+    how, apart, full = _how(requant), scalar_dot.halves(requant), scalar_dot.is_full(requant, 16 if wide else 8)
     name = _name("conv", how, gather=gather, few=few, **_arithmetic(apart, full), wide=wide)
     make = _scalar(scalar_dot.conv, family, gather, few, apart, wide, full, how)
     return Kernel(name, make, scalar_dot.FRAME), fields

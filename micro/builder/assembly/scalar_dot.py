@@ -69,9 +69,9 @@ def requant_fields(r: Requant) -> dict[str, int]:
     }
 
 
-def is_full(r: Requant) -> bool:
-    """Whether outputs range over whole bytes."""
-    return (r.low, r.high) == (0, 255)
+def is_full(r: Requant, bits: int = 8) -> bool:
+    """Whether outputs range over whole bytes, or other numbers of so many bits."""
+    return (r.low, r.high) == (0, (1 << bits) - 1)
 
 
 def requantize(
@@ -108,8 +108,23 @@ def requantize(
     a.right(s, rest)
 
 
-def clamp(a: Scalar, f: Frame, s: int, first: int, mark: str, full: bool) -> None:
-    """Clamp register s. Changes register `first`. full: to a byte."""
+def clamp_to(a: Scalar, s: int, spare: int, bits: int, mark: str) -> None:
+    """Clamp register s to 0 … 2**bits - 1."""
+    a.right_by(spare, s, bits)
+    a.go_if_zero_now(spare, f"clamped {mark}")
+    a.number(s, 0)
+    a.go_if_zero("lt", spare, f"clamped {mark}")
+    a.number(s, 1)
+    a.left(s, bits)
+    a.step(s, -1)
+    a.label(f"clamped {mark}")
+
+
+def clamp(a: Scalar, f: Frame, s: int, first: int, mark: str, full: bool, bits: int = 8) -> None:
+    """Clamp register s. Changes register `first`. full: to `bits` bits."""
+    if full and bits > 8:
+        clamp_to(a, s, first, bits, mark)
+        return
     if full:
         a.right_by(first, s, 8)
         a.go_if_zero_now(first, f"byte {mark}")
@@ -213,12 +228,12 @@ def _sum(a: Scalar, f: Frame, gather: bool) -> None:
     a.put(V3, f["t0"])
 
 
-def _requantize_sum(a: Scalar, f: Frame, k: int, apart: str, each: int, full: bool, how: str) -> None:
+def _requantize_sum(a: Scalar, f: Frame, k: int, apart: str, each: int, full: bool, how: str, bits: int) -> None:
     """V0, the sum of channel `k` of a group, becomes a byte (or 16 bits)."""
     if not how:
         a.word(V1, V4, each * k + 4)
         requantize(a, f, V0, V1, apart, (V2, V3), (V6, V7))
-        clamp(a, f, V0, V2, str(k), full)
+        clamp(a, f, V0, V2, str(k), full, bits)
         return
 
     def upper(d: int) -> None:
@@ -290,11 +305,10 @@ def _channels(a: Scalar, f: Frame, rows: int, apart: str, size: int, full: bool,
     a.get(V7, f["rest"])
     for k, s in enumerate(sums):
         a.copy(V0, s)
-        _requantize_sum(a, f, k, apart, each, full, how)
+        _requantize_sum(a, f, k, apart, each, full, how, 8 * size)
         a.store_byte(V0, V5, size * k)
         if size == 2:  # byte by byte, because such numbers may be unaligned
-            a.number(V2, 8)
-            a.right(V0, V2)
+            a.right_by(V0, V0, 8)
             a.store_byte(V0, V5, 2 * k + 1)
     a.get(V0, f["K"])
     a.get(V1, f["W"])

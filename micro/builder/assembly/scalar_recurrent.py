@@ -8,18 +8,17 @@ from __future__ import annotations
 from ..kernels.recurrence import HIDDEN, MIDDLE, UNIT
 from .frame import Frame
 from .scalar import H0, H1, V0, V1, V2, V3, V4, V5, V6, V7, Scalar
+from .scalar_dot import clamp_to
 
 CONSTANTS = {
     "gate": 2 * MIDDLE - 4 - (512 << 3),
     "tanh": 2 * MIDDLE - 2 - (512 << 2),
     "candidate": MIDDLE - 2 - (512 << 2),
     "cell": MIDDLE - 8 - (512 << 4),
-    "last": 1023,
     "table": 1024,
     "unit": UNIT,
     "half": UNIT >> 1,
     "middle": MIDDLE,
-    "word": 2 * MIDDLE - 1,
     "product": 1 << 16,
     "output": 1 << 20,
 }
@@ -69,21 +68,6 @@ def _add(a: Scalar, d: int, name: str, spare: int = V1) -> None:
     a.plus(d, spare)
 
 
-def _shift(a: Scalar, d: int, bits: int, spare: int = V1) -> None:
-    a.number(spare, bits)
-    a.right(d, spare)
-
-
-def _clamp(a: Scalar, high: int, mark: str) -> None:
-    """Clamp V0 to 0 … register `high`."""
-    a.go_if_zero("ge", V0, f"not below {mark}")
-    a.number(V0, 0)
-    a.label(f"not below {mark}")
-    a.go_if("ge", high, V0, f"not above {mark}")
-    a.copy(V0, high)
-    a.label(f"not above {mark}")
-
-
 def _word(a: Scalar, d: int, spare: int, base: int, k: int = 0) -> None:
     """A number of 16 bits, which may be unaligned, MIDDLE above itself."""
     a.byte(d, base, k + 1)
@@ -93,10 +77,14 @@ def _word(a: Scalar, d: int, spare: int, base: int, k: int = 0) -> None:
 
 
 def _sum(a: Scalar, k: int) -> None:
-    """V0: the sums of the input and of the state for gate k, 2 * MIDDLE above themselves. Clobbers V1 and V2."""
-    _word(a, V0, V1, V5, 2 * k)
-    _word(a, V2, V1, V6, 2 * k)
-    a.plus(V0, V2)
+    """V0: the sums of the input and of the state for gate k, 2 * MIDDLE above themselves. Clobbers V1."""
+    a.byte(V0, V5, 2 * k + 1)
+    a.byte(V1, V6, 2 * k + 1)
+    a.plus(V0, V1)
+    a.left(V0, 8)
+    for sums in (V5, V6):
+        a.byte(V1, sums, 2 * k)
+        a.plus(V0, V1)
 
 
 def _lookup(a: Scalar, name: str, bits: int, mark: str, tanh: bool = False) -> None:
@@ -104,15 +92,12 @@ def _lookup(a: Scalar, name: str, bits: int, mark: str, tanh: bool = False) -> N
     f = FRAME
     a.get(V1, f[name])
     a.minus(V0, V1)
-    _shift(a, V0, bits)
-    a.get(V1, f["last"])
-    _clamp(a, V1, mark)
-    a.copy(V1, V7)
-    a.plus(V1, V0)
-    a.byte(V0, V1)
-    a.left(V0, 8)
-    _add(a, V1, "table", V2)
-    a.byte(V1, V1)
+    a.right_by(V0, V0, bits)
+    clamp_to(a, V0, V1, 10, mark)
+    a.byte_at(V1, V7, V0)
+    a.left(V1, 8)
+    _add(a, V0, "table", V2)
+    a.byte_at(V0, V7, V0)
     a.plus(V0, V1)
     if tanh:
         a.left(V0, 1)
@@ -121,9 +106,9 @@ def _lookup(a: Scalar, name: str, bits: int, mark: str, tanh: bool = False) -> N
 
 
 def _keep_word(a: Scalar) -> None:
-    """Store V1 in 16 bits at V4, and move it and H1 on. Clobbers V1 and V2."""
+    """Store V1 in 16 bits at V4, and move it and H1 on. Clobbers V1."""
     a.store_byte(V1, V4)
-    _shift(a, V1, 8, V2)
+    a.right_by(V1, V1, 8)
     a.store_byte(V1, V4, 1)
     a.step(V4, 2)
     a.copy(H1, V4)
@@ -133,8 +118,7 @@ def _keep_byte(a: Scalar) -> None:
     """Store V0, from which HIDDEN is missing, as a byte of the state. Clobbers V1."""
     a.number(V1, HIDDEN)
     a.plus(V0, V1)
-    a.number(V1, 255)
-    _clamp(a, V1, "byte")
+    clamp_to(a, V0, V1, 8, "byte")
     a.copy(V1, H0)
     a.store_byte(V0, V1)
     a.step(V1, 1)
@@ -156,7 +140,7 @@ def gru(a: Scalar) -> Scalar:
     a.minus(V0, V1)
     a.times(V0, V3)
     _add(a, V0, "half")
-    _shift(a, V0, 14)
+    a.right_by(V0, V0, 14)
     _word(a, V2, V1, V5, 4)
     a.plus(V0, V2)
     _lookup(a, "candidate", 2, "candidate", tanh=True)
@@ -171,13 +155,13 @@ def gru(a: Scalar) -> Scalar:
     a.times(V1, V3)
     a.plus(V0, V1)
     _add(a, V0, "half")
-    _shift(a, V0, 14)
+    a.right_by(V0, V0, 14)
     a.copy(V1, V0)
     _add(a, V1, "middle", V2)
     _keep_word(a)
     a.number(V1, 64)
     a.plus(V0, V1)
-    _shift(a, V0, 7)
+    a.right_by(V0, V0, 7)
     _keep_byte(a)
     _end(a, 3)
     return a
@@ -201,23 +185,22 @@ def lstm(a: Scalar) -> Scalar:
     a.get(V1, f["g1"])
     a.times(V0, V1)
     _add(a, V0, "half")
-    _shift(a, V0, 14)
+    a.right_by(V0, V0, 14)
     a.get(V1, f["g0"])
     a.get(V2, f["g2"])
     a.times(V1, V2)
     _add(a, V1, "product", V2)
-    _shift(a, V1, 17, V2)
+    a.right_by(V1, V1, 17)
     a.plus(V0, V1)
     _add(a, V0, "middle")
-    a.get(V1, f["word"])
-    _clamp(a, V1, "word")
+    clamp_to(a, V0, V1, 16, "word")
     a.copy(V1, V0)
     _keep_word(a)
     _lookup(a, "cell", 4, "cell", tanh=True)
     a.get(V1, f["g3"])
     a.times(V0, V1)
     _add(a, V0, "output")
-    _shift(a, V0, 21)
+    a.right_by(V0, V0, 21)
     _keep_byte(a)
     _end(a, 4)
     return a
