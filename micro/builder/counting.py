@@ -15,8 +15,8 @@ from .assembly.driver import Kernel, Table
 from .assembly.registry import DSP, FAMILIES, RV32, THUMB
 from .emit.inputs import in_grid, integers
 from .emit.kernels import DRIVE, assembly_kernels, driver_table, kernels_source
-from .emit.outputs import has_large, is_large
-from .program import Program
+from .emit.outputs import ROOM, has_large, has_listed, is_large, is_listed
+from .program import Port, Program
 
 FITTED = {DSP: 0, THUMB: 1, RV32: 2}
 """The families of instruction sets whose instructions were counted. Others take the last one's; code without assembly
@@ -86,6 +86,12 @@ converted in bytecode. GET: of the output."""
 LARGE = ((90_000, 30), (110_000, 30), (90_000, 30))
 """Those of an output from a driver whose list is filled in machine code: half of the bytes that there are occur."""
 
+LISTED = ((5000, 372), (8500, 418), (7600, 358))
+"""Those of an output from a driver that is listed by an array."""
+
+ARRAY = (10_000, 20_000, 13_500)
+"""Those of making the array first."""
+
 DRIVEN = ((6000, 95), (7400, 95), (6000, 85))
 """The same for a list or an array of floats that a driver converts."""
 
@@ -113,8 +119,7 @@ def instructions(program: Program, arch: str) -> float:
     which = FITTED.get(family, 2 if family else 0)
     total = RUN[which] + sum(COSTS[key][which] * count for key, count in counted(program, arch).items())
     parts = [(_way(program, k, which, family in FITTED), port) for k, port in enumerate(program.inputs)]
-    large = family in FITTED and has_large(program)
-    parts += [((LARGE if large and is_large(port) else GET)[which], port) for port in program.outputs[:1]]
+    parts += [(_back(program, port, which, family in FITTED), port) for port in program.outputs[:1]]
     for (fixed, each), port in parts:
         total += fixed + each * port.size // port.width
     return total
@@ -131,6 +136,16 @@ def _way(program: Program, k: int, which: int, driven: bool) -> tuple[int, int]:
         return WORDS[which]
     fixed, each = (DRIVEN if driven else VIPER)[which]
     return fixed, each + (COLUMN[which] * (1 if driven else 4) if port.columns is not None else 0)
+
+
+def _back(program: Program, port: Port, which: int, driven: bool) -> tuple[int, int]:
+    """The instructions of an output, and of each of its numbers."""
+    if driven and has_large(program) and is_large(port):
+        return LARGE[which]
+    if driven and has_listed(program) and is_listed(port):
+        fixed, each = LISTED[which]
+        return fixed + ARRAY[which] * (port.size > ROOM), each
+    return GET[which]
 
 
 def counted(program: Program, arch: str) -> Found:

@@ -7,14 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..assembly.driver import Call, Kernel, Table
-from ..assembly.driver.layers import numbers_put
+from ..assembly.driver.layers import numbers_listed, numbers_put
 from ..assembly.registry import FAMILIES, calls, sums, sums_in_assembly, table, units
 from ..functions import FROM_MATH
 from ..kernels.recurrence import Rows, SumsIn
 from ..kernels.writer import Writer
 from ..program import Program, Step
 from .inputs import TRIED, grid_table, has_grid, in_grid, inputs_source
-from .outputs import outputs_source
+from .outputs import is_listed, outputs_source
 
 DRIVE = "drive"
 """The driver's name."""
@@ -82,7 +82,7 @@ def kernels_source(program: Program, dialect: str, arch: str = "") -> str:
     """
     made = _layers(program, dialect, arch)
     lines = _joined([line for group in made.groups for line in group])
-    own = [inputs_source(program, dialect, made.put), outputs_source(program, bool(made.put))]
+    own = [inputs_source(program, dialect, made.put), outputs_source(program, bool(made.put), made.listed)]
     text = "\n\n".join([*made.functions, *filter(None, own)])
     begin = ["global a, w, t, l", *made.begin] if made.begin else []  # as variables of `bind` they would be too many
     run = ["def run():", *(f"    {line}" for line in lines or ["pass"])]
@@ -94,13 +94,14 @@ def kernels_source(program: Program, dialect: str, arch: str = "") -> str:
 class Emitted:
     """functions: the kernels; begin: the first lines of `run`; groups: its lines for each step; table: the driver's, if
     there is one; put: where the table has the calls that write the numbers of each input, and, as another input, of two
-    numbers at the arena's start."""
+    numbers at the arena's start; listed: those that make the numbers of each output, (0, 0) if there are none."""
 
     functions: list[str]
     begin: list[str]
     groups: list[list[str]]
     table: Table | None
     put: list[list[tuple[int, int]]]
+    listed: list[tuple[int, int]]
 
 
 def _layers(program: Program, dialect: str, arch: str) -> Emitted:  # noqa: C901
@@ -144,12 +145,15 @@ def _layers(program: Program, dialect: str, arch: str) -> Emitted:  # noqa: C901
         else:
             groups.append(layer.calls(name, dialect, *own))
     put: list[list[tuple[int, int]]] = []
+    listed: list[tuple[int, int]] = []
     if driver is not None and has_grid(program):
         function(DRIVE)
         for port in (*program.inputs, TRIED):
             made_put = numbers_put(family, port.place, port.size, *grid_table(port)[:2]) if in_grid(port) else []
             put.append([driver.add([call]) for call in made_put])
-    return Emitted(functions, _ADDRESSES if family else [], groups, driver, put)
+        for port in program.outputs:
+            listed.append(driver.add([numbers_listed(family, port)]) if is_listed(port) else (0, 0))
+    return Emitted(functions, _ADDRESSES if family else [], groups, driver, put, listed)
 
 
 def _joined(lines: list[str]) -> list[str]:

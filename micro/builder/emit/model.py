@@ -9,7 +9,7 @@ from textwrap import indent
 from ..program import Port, Program
 from .inputs import grid_table, has_grid, in_grid, integers
 from .loading import Deployed, Pack, Partition, loading
-from .outputs import GET_LARGE, has_large
+from .outputs import GET_LARGE, GET_LISTED, has_large, has_listed, room
 from .trees import trees_functions, trees_state
 
 
@@ -107,6 +107,7 @@ def _state(program: Program, other: str = "") -> str:
             for k, p in enumerate(program.inputs)
         ]
         lines.append(f"_tables = {_tuple(tables)}  # for `put`: the bytes, how many, and their steps")
+    lines += [f"_rooms = {_tuple([room(p) for p in program.outputs])}  # for `get`"] * has_listed(program)
     labels = next((p.labels for p in program.outputs if p.labels), ())
     if labels:
         lines.append(f"labels = {labels!r}")
@@ -207,7 +208,7 @@ PUT
 def get(which=0):
     """The numbers of an output, as a list."""
     scale, zero = output_grids[which]
-GET_WORDSGET_LARGE    return [scale * (q - zero) for q in outputs[which]]
+GET_WORDSGET_LARGEGET_LISTED    return [scale * (q - zero) for q in outputs[which]]
 
 
 def best(which=0):
@@ -302,6 +303,7 @@ def _int8(program: Program) -> str:
     text = _INT8.replace("PUT\n", "".join(parts))
     text = text.replace("GET_WORDS", _GET_WORDS.format(outs) if outs else "")
     text = text.replace("GET_LARGE", GET_LARGE if has_large(program) else "")
+    text = text.replace("GET_LISTED", GET_LISTED if has_listed(program) else "")
     return text.replace("BEST", f"get(which) if which in {outs} else outputs[which]" if outs else "outputs[which]")
 
 

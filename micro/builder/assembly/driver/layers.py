@@ -9,11 +9,12 @@ from math import prod
 from ...kernels.layer import Layer, View
 from ...kernels.move import Border, Copy, Move, Part
 from ...kernels.nest import Axis, merged
+from ...program import Port
 from ..frame import Frame
 from ..scalar import Scalar
 from ..scalar_rv32 import ScalarRv32
 from ..scalar_thumb import ScalarThumb
-from . import Begin, Call, Kernel, moves, numbers, rv32, thumb
+from . import Begin, Call, Kernel, listed, moves, numbers, rv32, thumb
 from .loops import REPEAT
 
 BEGIN: dict[str, Begin] = {"dsp": thumb.begin, "thumb": thumb.begin, "rv32": rv32.begin}
@@ -53,12 +54,21 @@ def _numbers(family: str) -> Scalar:
     return numbers.numbers(_NUMBERS[family]())
 
 
+def _listed(family: str) -> Scalar:
+    return listed.listed(_NUMBERS[family]())
+
+
 def numbers_put(family: str, y: int, count: int, zero: int, each: int) -> list[Call]:
     """The calls that write numbers into an input: one for each of numbers.WAYS. each: words from one number's step to
     the next one's."""
     kernel = Kernel("put", partial(_numbers, family), numbers.FIELDS)
     own: dict[str, int | str] = {"x": "i", "y": y, "count": count, "zero": zero, "each": 4 * each}
     return [Call(kernel, {**own, "way": way}) for way in numbers.WAYS]
+
+
+def numbers_listed(family: str, port: Port) -> Call:
+    """The call that writes an output's numbers to where the driver's last argument says."""
+    return Call(Kernel("listed", partial(_listed, family), listed.FIELDS), listed.fields(port))
 
 
 def repeated(

@@ -88,7 +88,8 @@ class NumbersRv32(ScalarRv32, Numbers):
         self.sw(REGISTERS[d], T5, 4 * STATE.index("i"))
 
 
-def _negate(a: Numbers, d: int, spare: int) -> None:
+def negate(a: Numbers, d: int, spare: int) -> None:
+    """d = -d."""
     a.number(spare, 0)
     a.minus(spare, d)
     a.copy(d, spare)
@@ -140,7 +141,7 @@ def numbers(a: Numbers) -> Numbers:
 
     a.label("sign")
     a.go_if_zero("ge", V2, "positive")
-    _negate(a, V7, V3)
+    negate(a, V7, V3)
     a.label("positive")
     a.get(V3, f["zero"])
     a.plus(V7, V3)
@@ -220,12 +221,12 @@ def _subtract(a: Numbers) -> None:
     """Subtract the float in V5, which is neither zero nor smaller than a normal one."""
     a.left(V4, 3)
     a.go_if_zero("ge", V2, "first")
-    _negate(a, V4, V6)
+    negate(a, V4, V6)
     a.label("first")
     _mantissa(a, V6, V5, V7)
     a.left(V6, 3)
     a.go_if_zero("lt", V5, "second")
-    _negate(a, V6, V7)
+    negate(a, V6, V7)
     a.label("second")
     a.left(V5, 1)
     a.right_plain(V5, 24)
@@ -253,7 +254,7 @@ def _subtract(a: Numbers) -> None:
     a.plus(V4, V7)
     a.number(V2, 0)
     a.go_if_zero("ge", V4, "difference")
-    _negate(a, V4, V7)
+    negate(a, V4, V7)
     _large(a, V2, 1, 31)
     a.label("difference")
     a.go_if_zero("ne", V4, "not zero")
