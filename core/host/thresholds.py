@@ -78,6 +78,9 @@ SMALL: dict[str, Any] = {
     f"{_GPU}wasm.kernels.nest:BLOCK": 16,  # the longest vector: a block is no shorter
     f"{_GPU}wasm.kernels.single_row:BLOCK": 8,
     f"{_GPU}wasm.kernels.single_row:LEAST": 16,
+    # Native plans share weights, those that were read from a file without a copy.
+    f"{_GPU}llvm.regions:LEAST": 1,
+    "emberlet.host.files:LARGE": 1,
 }
 
 
