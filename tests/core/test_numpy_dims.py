@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import random
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -34,50 +33,6 @@ def same(got: Any, want: Any) -> None:
     for g, w in zip(got if isinstance(got, tuple) else [got], want if isinstance(want, tuple) else [want], strict=True):
         assert g.shape == w.shape and g.dtype is w.dtype
         np.testing.assert_allclose(np.asarray(g), np.asarray(w), rtol=1e-5, atol=1e-5)
-
-
-def _layer(draw: random.Random, x: Any) -> Any:
-    """One more layer on x (batch, length, 6)."""
-    kind = draw.randrange(8)
-    if kind == 0:
-        return F.tanh(product(x))
-    if kind == 1:
-        return F.softmax(x @ F.matrix_transpose(x), axis=2) @ x
-    if kind == 2:
-        return x - F.mean(x, axis=draw.choice([1, 2]), keepdims=True)
-    if kind == 3:
-        y = F.conv1d(F.matrix_transpose(x), asarray(KERNEL, device=x.backend), padding=1)
-        return F.relu(F.matrix_transpose(y))
-    if kind == 4:
-        return F.concat([x[:, :1], x, x[:, -1:]], axis=1)
-    if kind == 5:
-        return F.reshape(product(F.reshape(x, (x.shape[0] * x.shape[1], 6))), (x.shape[0], x.shape[1], 6))
-    if kind == 6:
-        return x * F.sigmoid(x) + 0.5
-    return F.cumulative_sum(x, axis=1) / 4
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_random_networks_give_what_the_model_gives_at_every_length(seed: int) -> None:
-    kinds = random.Random(seed)
-    chosen = [kinds.randrange(1 << 30) for _ in range(5)]
-    traced: list[int] = []
-
-    def model(x: Any) -> Any:
-        traced.append(1)
-        for s in chosen:
-            x = _layer(random.Random(s), x)
-        return x, F.sum(x, axis=(1, 2))
-
-    fast = compile(model, given(2, 5, 6), dims={"x": {0: ("batch", 8), 1: ("length", 40)}})
-    assert not fast.fixed, fast.fixed
-    assert fast.cut is None
-    before = len(traced)
-    lengths = [(kinds.randint(1, 8), kinds.randint(1, 40)) for _ in range(8)]
-    found = [fast(given(b, n, 6)) for b, n in lengths]
-    assert len(traced) == before or fast._plans  # a length that the plan does not serve has one of its own
-    for (b, n), got in zip(lengths, found, strict=True):
-        same(got, model(given(b, n, 6)))
 
 
 def test_a_new_length_runs_no_python_of_the_model() -> None:

@@ -1,5 +1,5 @@
-"""Plans on NumPy give the model's results with images stored channels last, with products in parts, and with relu fused
-into the operation before it."""
+"""What plans on NumPy choose for images: channels last, products in parts, relu behind the operation before it. The
+contract draws networks of images for what they compute."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from emberlet import functional as F
 from emberlet.host import blas_kernels
 from emberlet.host.numpy_backend.compile import compile, few_rows, layout
-from emberlet.host.numpy_backend.compile.threads import schedule, workers
+from emberlet.host.numpy_backend.compile.threads import workers
 from emberlet.module import Module
 from emberlet.param import Param
 from emberlet.tensor import Tensor
@@ -26,83 +26,6 @@ class Held(Module):
 
     def forward(self, x: Tensor) -> Any:
         return self.function(x, *(param.val() for param in self.held))
-
-
-def _network(random: np.random.Generator) -> Any:
-    """A random module for an image, and the shape of that image."""
-    shape = (int(random.integers(1, 3)), int(random.integers(1, 9)), *map(int, random.integers(9, 20, 2)))
-
-    def drawn(*shape: int) -> Tensor:
-        return emberlet.asarray(random.standard_normal(shape).astype(np.float32), backend="numpy")
-
-    plans: list[tuple[str, list[Any]]] = []
-    channels = shape[1]
-    for kind in ["conv", *random.choice([*_STEPS], int(random.integers(2, 7)))]:
-        outputs = int(random.choice([1, 3, 32, 64]))
-        kernel = int(random.choice([1, 3]))
-        if kind == "conv":
-            bias = drawn(outputs) if random.integers(3) else None
-            stride, padding = int(random.integers(1, 3)), int(random.integers(0, 2))
-            plans.append((kind, [drawn(outputs, channels, kernel, kernel), bias, stride, padding]))
-            channels = outputs
-        elif kind == "branches":
-            plans.append((kind, [drawn(outputs, channels, 1, 1), drawn(5, channels, 3, 3), drawn(5)]))
-            channels = outputs + 5
-        elif kind == "affine":
-            plans.append((kind, [drawn(channels, 1, 1), drawn(1, channels, 1, 1)]))
-        else:
-            plans.append((kind, [int(random.integers(0, 2))]))
-            if kind == "slice" and channels > 1:
-                channels -= plans[-1][1][0]
-
-    def function(x: Tensor, *held: Tensor) -> list[Tensor]:
-        found, weights = [], iter(held)
-        for kind, given in plans:
-            given = [next(weights) if isinstance(g, Tensor) else g for g in given]
-            if min(x.shape[2:]) < 3:
-                break
-            x = _STEPS[kind](x, *given)
-            found.append(x)
-        return [*found[-2:], F.mean(x, axis=(2, 3)), F.reshape(x, (x.shape[0], -1))]
-
-    return Held(function, [g for _, given in plans for g in given if isinstance(g, Tensor)]), shape
-
-
-_STEPS: dict[str, Any] = {
-    "conv": lambda x, weight, bias, stride, padding: F.conv2d(x, weight, bias, stride=stride, padding=padding),
-    "branches": lambda x, a, b, bias: F.concat([F.relu(F.conv2d(x, a)), F.relu(F.conv2d(x, b, bias, padding=1))], 1),
-    "affine": lambda x, scale, shift: x * scale + shift,
-    "relu": lambda x, _: F.relu(x),
-    "residual": lambda x, _: F.relu(F.sigmoid(x) + x),
-    "max": lambda x, padding: F.max_pool2d(F.relu(x), kernel_size=3, stride=2, padding=padding),
-    "mean": lambda x, padding: F.avg_pool2d(x, kernel_size=(2, 3), stride=1, padding=padding),
-    "pad": lambda x, value: F.pad(x, ((0, 0), (0, 0), (1, 0), (0, 2)), value=float(value)),
-    "slice": lambda x, first: x[:, first:, first:, : -1 - first] if x.shape[1] > 1 else x,
-    "turn": lambda x, _: F.permute(x, (0, 1, 3, 2)),
-}
-
-
-@pytest.mark.parametrize("seed", range(60))
-def test_images_with_their_channels_last_give_the_results_of_the_model(
-    seed: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(layout, "LARGE", 0)
-    monkeypatch.setattr(few_rows, "are_faster_in_parts", lambda: bool(seed % 2))
-    monkeypatch.setattr(few_rows, "LEAST", 0)
-    monkeypatch.setattr(workers, "available", lambda: 1 + seed % 3)
-    monkeypatch.setattr(workers, "_blas", lambda: (lambda: 3, lambda n: None))
-    monkeypatch.setattr(schedule, "LARGE", 0)
-    monkeypatch.setattr(schedule, "MEETING", 0.0)
-    monkeypatch.setattr(schedule, "LEAST", 0.0)
-    random = np.random.default_rng(seed)
-    function, shape = _network(random)
-    compiled = compile(function)
-    for _ in range(2):
-        x = emberlet.asarray(random.standard_normal(shape).astype(np.float32), backend="numpy")
-        for found, want in zip(compiled(x), function(x), strict=True):
-            largest = float(np.abs(np.asarray(want)).max())
-            np.testing.assert_allclose(np.asarray(found), np.asarray(want), rtol=1e-5, atol=4e-6 * largest)
-    assert compiled.cut is None
 
 
 @pytest.mark.parametrize("small", [few_rows.SMALL, 4])

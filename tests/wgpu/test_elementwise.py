@@ -28,7 +28,6 @@ SPECIAL = [
 ]
 FLOAT_UNARY = [op for op in UNARY if op != "bitwise_not"]
 FLOAT_BINARY = [op for op in BINARY if not op.startswith(("bitwise", "shift", "logical"))]
-INT_UNARY = ["neg", "abs", "sign", "floor", "ceil", "round", "trunc", "isnan", "isinf", "bitwise_not"]
 INT_BINARY = [op for op in BINARY if not op.startswith("logical") and op != "atan2"]
 INTEGERS = [dtypes.int8, dtypes.uint8, dtypes.int16, dtypes.uint16, dtypes.int32, dtypes.uint32, dtypes.int64]
 
