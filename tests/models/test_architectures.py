@@ -14,6 +14,7 @@ import onnxruntime
 import pytest
 from emberlet.codegen import load
 from emberlet.codegen.generation import translate
+from support.rows import every
 
 HERE = Path(__file__).parent / "architectures"
 NAMES = sorted(p.name.removesuffix(".onnx.gz") for p in HERE.glob("*.onnx.gz"))
@@ -48,7 +49,7 @@ def _inputs(session: onnxruntime.InferenceSession) -> dict[str, np.ndarray]:
     return found
 
 
-@pytest.mark.parametrize("name", NAMES)
+@every("name", NAMES, share=2)
 def test_an_architecture_computes_what_onnxruntime_does(name: str) -> None:
     data = _model(name)
     options = onnxruntime.SessionOptions()
