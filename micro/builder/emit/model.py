@@ -208,7 +208,7 @@ PUT
 def get(which=0):
     """The numbers of an output, as a list."""
     scale, zero = output_grids[which]
-GET_WORDSGET_LARGEGET_LISTED    return [scale * (q - zero) for q in outputs[which]]
+GET_WORDSGET_ONEGET_LARGEGET_LISTED    return [scale * (q - zero) for q in outputs[which]]
 
 
 def best(which=0):
@@ -288,6 +288,13 @@ _GET_WORDS = """\
 """
 
 
+# A list comprehension is a function, which is made and called.
+_GET_ONE = """\
+    if len(outputs[which]) == 1:
+        return [scale * (outputs[which][0] - zero)]
+"""
+
+
 def _int8(program: Program) -> str:
     """`put`, `get` and `best`, which also handle elements of two bytes."""
     ins, outs = (
@@ -302,6 +309,8 @@ def _int8(program: Program) -> str:
         parts.append(_PUT_GRID.replace("INTEGERS", whole))
     text = _INT8.replace("PUT\n", "".join(parts))
     text = text.replace("GET_WORDS", _GET_WORDS.format(outs) if outs else "")
+    one = any(port.width == 1 == port.size for port in program.outputs)
+    text = text.replace("GET_ONE", _GET_ONE if one else "")
     text = text.replace("GET_LARGE", GET_LARGE if has_large(program) else "")
     text = text.replace("GET_LISTED", GET_LISTED if has_listed(program) else "")
     return text.replace("BEST", f"get(which) if which in {outs} else outputs[which]" if outs else "outputs[which]")
