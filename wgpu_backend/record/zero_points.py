@@ -15,6 +15,8 @@ from .levels import parts
 from .node import depends_on_input
 from .ranges import narrow_range
 
+PIECE = 1 << 20  # weights that are summed at once
+
 
 def factors(a, b):
     """(a', b', c) such that a @ b is a' @ b' - c, for int32 values within ±255. c: None for 0."""
@@ -93,12 +95,36 @@ def _signed(w):
 
 
 def _sums(w, axes):
-    """The sums of constant weights along axes, in int32; None if they are not known."""
-    if is_open(w.size) or depends_on_input(w.data):
+    """The sums of constant weights along axes, the first or all others, in int32; None if they are not known."""
+    found = None if is_open(w.size) or not w.size or depends_on_input(w.data) else parts(w)
+    if found is None:
         return None
     host = w.backend.host
-    known = given(w.data, host)
-    if known is None:
+    known = [None if part is None else given(part.data, host) for part in found[:2]]
+    if known[0] is None or (known[1] is None and found[1] is not None):
         return None
-    sums = host.reduce("sum", host.cast(known, dtypes.int32), axes, False)
-    return w.backend.from_bytes(host.to_bytes(sums), dtypes.int32, sums.shape)
+    count = max(1, PIECE * w.shape[0] // w.size)
+    sums = [host.reduce("sum", piece, axes, False) for piece in _pieces(host, known[0], known[1], count)]
+    total = sums[0]
+    if axes == (0,):
+        for more in sums[1:]:
+            total = host.binary("add", total, more)
+    else:
+        total = host.concat(sums, 0)
+    return w.backend.from_bytes(host.to_bytes(total), dtypes.int32, total.shape)
+
+
+def _pieces(host, q, zero, count):
+    """q less its zero point in int32, `count` slices along the first axis at a time: all of them would take four times
+    the memory of the weights."""
+
+    def some(x, at):
+        sizes = (min(count, x.shape[0] - at),) + tuple(x.shape[1:])
+        return host.slice(x, (at,) + (0,) * (len(sizes) - 1), sizes, (1,) * len(sizes))
+
+    for at in range(0, q.shape[0], count):
+        piece = host.cast(some(q, at), dtypes.int32)
+        if zero is not None:
+            less = zero if zero.size == 1 or zero.shape[0] == 1 else some(zero, at)
+            piece = host.binary("sub", piece, host.cast(less, dtypes.int32))
+        yield piece
