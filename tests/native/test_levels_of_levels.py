@@ -229,3 +229,23 @@ def test_sums_of_layers_with_packed_weights_are_exact(where: str, seed: int) -> 
             want = np.einsum("nchwij,ocij->nohw", windows, real)
     found = run(where, model.fork(where), q)
     np.testing.assert_array_equal(found, want.astype(np.float32))
+
+
+@every("seed", range(12))
+def test_floats_of_levels_are_the_integers_that_they_stand_for(where: str, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    x = (rng.standard_normal((3, 37)) * 10.0 ** rng.integers(-2, 3)).astype(np.float32)
+    x[0, :4] = np.nan, np.inf, -np.inf, 3e38
+    scales = [float(np.float32(s)) for s in rng.random(2) * 0.1 + 1e-3]
+    kind, first, second = ["uint8", "int8"][seed % 2], int(rng.integers(100)), int(rng.integers(100))
+
+    def layers(x: Any) -> Any:
+        q = F.quantize_linear(x, scales[0], first, dtype=kind)
+        y = F.dequantize_linear(q, scales[0], [first, second][seed // 2 % 2])
+        return F.quantize_linear(F.hard_swish(y), scales[1], second, dtype=kind), y, q
+
+    want = layers(emberlet.asarray(x, backend="numpy"))
+    given = emberlet.asarray(x, backend=where)
+    for found in (layers(given), compiled(layers, given, backend=where)(given)):
+        for y, exact in zip(found, want, strict=True):
+            np.testing.assert_array_equal(np.asarray(y), np.asarray(exact))

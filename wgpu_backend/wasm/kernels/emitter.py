@@ -405,6 +405,12 @@ class Emitter:
             return self._choose(value, self.scalar, _local_type(value.type))
         if name == "function":
             return self._function(value)
+        if name in ("cast", "sub") and value.type == "f32":
+            from .levels import number
+
+            out = number(self, value)
+            if out is not None:
+                return out
         args = [self.scalar(a) for a in value.args]
         if name == "where":
             return select(*args)
@@ -412,11 +418,8 @@ class Emitter:
             return operations.cast(args[0], value.args[0].type, value.type)
         if name == "bitcast":
             return _bitcast(args[0], value.args[0].type, value.type)
-        if name == "pow" and value.type == "f32":
-            small = self._small_power(value, args[0])
-            if small is not None:
-                return small
-        return operations.scalar(name, value.args[0].type, args)
+        small = self._small_power(value, args[0]) if name == "pow" and value.type == "f32" else None
+        return operations.scalar(name, value.args[0].type, args) if small is None else small
 
     def _function(self, value):
         if value.attr[0] in ("to_i32", "to_u32"):
@@ -531,6 +534,12 @@ class Emitter:
                     return out
             elif levels.is_wrapped(value):
                 return self.vector(value.args[0])
+        if name in ("cast", "sub") and value.type == "f32":
+            from .levels import numbers
+
+            out = numbers(self, value)
+            if out is not None:
+                return out
         args = [self.vector(a) for a in value.args]
         if name == "where":
             return bits(*args)

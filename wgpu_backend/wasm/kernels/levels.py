@@ -13,6 +13,9 @@ from emberlet.sizes.size import is_open
 from ...record.ranges import narrow_range
 from ..assembler import f32, f32_bytes, f32x4, i32, i32x4, op, select
 
+_INFINITE = float("inf")
+_BOUNDED = ("mul", "add", "sub", "maximum", "minimum", "where")
+_DEEPEST = 12  # operations on operations that `_reach` follows
 _LARGEST = 1 << 20  # of a quotient: larger ones become this, and are to saturate
 _ROUNDING, _ROUNDING_BITS = 12582912.0, 0x4B400000
 _SCALES = (2.0**-60, 2.0**60)  # whose quotients, and what remains of them, are neither subnormal nor infinite
@@ -38,10 +41,50 @@ def levels(e, value):
     if found is None:
         known = e.lanes > 4 and clamped(value.args[0]) is not None and bounds(value) is not None
         return op("v128.whole", e.vector(value.args[0])) if known else None
+    return op("i32x4.sub", _with_rounding(e, value, found), i32x4(_ROUNDING_BITS - found[1]))
+
+
+def numbers(e, value):
+    """The vector of a Value that is the float of levels, or such a float less a known integer, without making integers
+    of them; else None."""
+    found = _as_floats(value)
+    if found is None:
+        return None
+    source, rounded, point = found
+    out = op("f32x4.sub", _with_rounding(e, source, rounded), f32x4(_ROUNDING))
+    return out if rounded[1] == point else op("f32x4.add", out, f32x4(rounded[1] - point))
+
+
+def _as_floats(value):
+    """(the levels, what `_rounded` knows of them, what is subtracted) of a Value that `numbers` computes; else None."""
+    point = 0.0
+    if value.op == "sub" and value.type == "f32" and _known(value.args[1]):
+        value, point = value.args[0], float(value.args[1].attr)
+    if value.op != "cast" or value.type != "f32" or not abs(point) <= _LARGEST or point != int(point):
+        return None
+    source = value.args[0]
+    while source.type in ("i32", "u32") and source.op in ("cast", "function", "sub") and bounds(source) is not None:
+        rounded = _rounded(source) if source.op == "function" and source.attr[0] in ("to_i32", "to_u32") else None
+        if rounded is not None:
+            return source, rounded, point
+        if source.op == "sub":
+            if not _known(source.args[1]):
+                return None
+            point += source.args[1].attr
+        source = source.args[0]
+    return None
+
+
+def _with_rounding(e, value, found):
+    """The vector of what a Value rounds, cut to its levels, and with what rounds it added."""
     quotient, zero, low, high = found
-    out = _quotient(e, *quotient.args) if _by_reciprocal(e, quotient) else e.vector(quotient)
-    out = op("f32x4.pmin", op("f32x4.pmax", f32x4(low - zero), out), f32x4(high - zero))
-    return op("i32x4.sub", op("f32x4.add", out, f32x4(_ROUNDING)), i32x4(_ROUNDING_BITS - zero))
+
+    def made():
+        out = _quotient(e, *quotient.args) if _by_reciprocal(e, quotient) else e.vector(quotient)
+        out = op("f32x4.pmin", op("f32x4.pmax", f32x4(low - zero), out), f32x4(high - zero))
+        return op("f32x4.add", out, f32x4(_ROUNDING))
+
+    return e.keep((value.id, "rounded"), e.level(value), made)
 
 
 def level(e, value):
@@ -49,17 +92,38 @@ def level(e, value):
     found = _rounded(value)
     if found is None:
         return None
+    bits = op("i32.reinterpret_f32", _one_with_rounding(e, value, found))
+    return op("i32.sub", bits, i32(_ROUNDING_BITS - found[1]))
+
+
+def number(e, value):
+    """`numbers` of one number."""
+    found = _as_floats(value)
+    if found is None:
+        return None
+    source, rounded, point = found
+    out = op("f32.sub", _one_with_rounding(e, source, rounded), f32(_ROUNDING))
+    return out if rounded[1] == point else op("f32.add", out, f32(rounded[1] - point))
+
+
+def _one_with_rounding(e, value, found):
     f, (quotient, zero, low, high) = e.f, found
     least, most = f32(low - zero), f32(high - zero)
-    out = f.let(e.scalar(quotient))
-    out = f.let(select(op("f32.gt", out, least), out, least))
-    out = select(op("f32.lt", out, most), out, most)
-    return op("i32.sub", op("i32.reinterpret_f32", op("f32.add", out, f32(_ROUNDING))), i32(_ROUNDING_BITS - zero))
+
+    def made():
+        out = f.let(e.scalar(quotient))
+        out = f.let(select(op("f32.gt", out, least), out, least))
+        return op("f32.add", select(op("f32.lt", out, most), out, most), f32(_ROUNDING))
+
+    return e.keep((value.id, "one rounded"), e.level(value), made)
 
 
 def operands(e, value, vector):
     """The Values that a Value is computed from, by their vectors or their numbers."""
     found = _rounded(value) if value.op == "function" and value.attr[0] in ("to_i32", "to_u32") else None
+    if value.op in ("cast", "sub"):
+        as_floats = _as_floats(value)
+        found = None if as_floats is None else as_floats[1]
     if found is None:
         return value.args
     return found[0].args[:1] if vector and _by_reciprocal(e, found[0]) else found[:1]
@@ -118,9 +182,26 @@ def _quotient(e, x, scale):
     f = e.f
     divisor = struct.unpack("<f", f32_bytes(float(scale.attr)))[0]
     by, times = f32x4(divisor), f32x4(1 / divisor)
-    bounded = f.let(op("f32x4.pmin", e.vector(x), f32x4(divisor * _LARGEST)))  # NaN is kept; -inf becomes NaN, too
+    bounded = e.vector(x)
+    if _reach(x) > divisor * _LARGEST / 2:
+        bounded = f.let(op("f32x4.pmin", bounded, f32x4(divisor * _LARGEST)))  # NaN is kept; -inf becomes NaN, too
     first = f.let(op("f32x4.mul", bounded, times))
     return op("f32x4.relaxed_madd", op("f32x4.relaxed_nmadd", first, by, bounded), times, first)
+
+
+def _reach(value, depth=0):
+    """About the largest magnitude of a Value, where it follows from levels and known numbers; else infinite."""
+    if value.op == "const" and value.type == "f32" and _known(value):
+        return min(abs(float(value.attr)), _INFINITE)
+    if value.op == "cast" and value.type == "f32" and value.args[0].type in ("i32", "u32"):
+        found = bounds(value.args[0])
+        return max(abs(found[0]), abs(found[1])) if found else _INFINITE
+    if value.type != "f32" or value.op not in _BOUNDED or depth == _DEEPEST:
+        return _INFINITE
+    a, b = [_reach(v, depth + 1) for v in value.args[-2:]]
+    if not (a < _INFINITE and b < _INFINITE):
+        return _INFINITE
+    return a * b if value.op == "mul" else a + b
 
 
 def _divides_well(scale):
