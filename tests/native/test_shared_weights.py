@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from emberlet import functional as F
 from emberlet import nn
-from emberlet.host import address_ranges
+from emberlet.host.sharing import address_ranges
 from emberlet.wgpu_backend.compiled import compile
 from emberlet.wgpu_backend.llvm import regions
 from emberlet.wgpu_backend.llvm.backend import NativeBackend

@@ -19,7 +19,7 @@ from functools import cache
 from typing import Any
 
 from emberlet.errors import BackendError
-from emberlet.host.address_ranges import LARGE
+from emberlet.host.sharing.address_ranges import LARGE
 
 from ..device import lock
 from ..wasm.assembler import Function

@@ -1,4 +1,4 @@
-"""Memory in which plans share their weights, on Linux: a range of addresses (emberlet.host.address_ranges), whose lower
+"""Memory in which plans share their weights, on Linux: a range of addresses (host/sharing/address_ranges.py). Its lower
 half has plans' memories and whose upper half has weights.
 
 Kernels find buffers by distances of 32 bits from the beginning of a plan's memory, so every plan reaches all weights of
@@ -18,7 +18,7 @@ import weakref
 from collections.abc import Iterable
 from typing import Any
 
-from emberlet.host.address_ranges import HALF, LARGE, AddressRange, allow, library, ranges, up
+from emberlet.host.sharing.address_ranges import HALF, LARGE, AddressRange, allow, library, ranges, up
 
 from ..device import lock
 from . import threads
