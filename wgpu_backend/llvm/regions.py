@@ -1,5 +1,5 @@
 """Memory in which plans share their weights, on Linux: a range of addresses (host/sharing/address_ranges.py). Its lower
-half has plans' memories and whose upper half has weights.
+half has plans' memories, its upper half weights.
 
 Kernels find buffers by distances of 32 bits from the beginning of a plan's memory, so every plan reaches all weights of
 its range. Weights that were read from a file lie there already. Others are copied, once: a weight is found by some of
