@@ -72,7 +72,8 @@ class _Graph:
 
 def _conv(g: _Graph, x: str, taps: int, groups: int = 1, size: float = 0.3) -> str:
     weight = g.weights(CHANNELS, CHANNELS // groups, taps, taps, size=size)
-    bias = [g.weights(CHANNELS)] * (g.choose.random() < 0.6)
+    # Beside weights below half a bias loses them in float32, too: a softmax of what is left compares rounding errors.
+    bias = [g.weights(CHANNELS)] * (g.choose.random() < 0.6 and size > 1e-6)
     return g.add("Conv", x, weight, *bias, group=groups, pads=[taps // 2] * 4)
 
 

@@ -94,8 +94,8 @@ ATTENTION = ["F.attention(x, y, y)", "F.attention(x, y, y, is_causal=True)", "F.
              "F.attention(x, y, y, F.where(x[..., :1] > 0.2, F.permute_dims(y[:, :1, :, :1], (0, 1, 3, 2)), -inf))",
              "F.softmax(F.where(F.matmul(x, F.permute_dims(y, (0, 1, 3, 2))) > 0.5, -inf, 0.5), -1) @ y"]  # fmt: skip
 
-FAMILIES = ("attention", "lookups", "maps", "maps", "products", "products", "products", "reduced", "rows", "windows",
-            "windows", "levels")  # fmt: skip
+FAMILIES = ("attention", "bordered", "lookups", "maps", "maps", "products", "products", "products", "reduced", "rows",
+            "windows", "windows", "levels")  # fmt: skip
 
 HELPER = """def assigned(x):
     y = x * 1.5
@@ -135,7 +135,7 @@ def _drawn(choose: random.Random, lines: list[str], returned: list[str], high: i
 
 def draw(choose: random.Random) -> Drawn | None:
     family = choose.choice(FAMILIES)
-    others = {"windows": _windows, "attention": _attention, "levels": _levels}
+    others = {"windows": _windows, "bordered": _bordered, "attention": _attention, "levels": _levels}
     if family in others:
         return others[family](choose)
     m, n = choose.choice(FEW), choose.choice(SIZES)
@@ -185,7 +185,13 @@ def _windows(choose: random.Random) -> Drawn:
         groups = outputs = channels = choose.choice([2, 3, 5, 17])
         size = (size[0] + 4, size[1] + 4)  # several tiles
     line = choose.choice(WINDOWS)
-    padding = tuple(choose.choice([0, 1, t // 2, t - 1] if "conv" in line else [0, t // 2]) for t in taps)
+    padding: tuple[Any, ...] = tuple(
+        choose.choice([0, 1, t // 2, t - 1] if "conv" in line else [0, t // 2]) for t in taps
+    )
+    if choose.random() < 0.3:  # other widths before than behind
+        padding = tuple(
+            (choose.randint(0, p), p) if choose.random() < 0.5 else (p, choose.randint(0, p)) for p in padding
+        )
     dilation = tuple(choose.choice([1, 1, 2]) if 2 * (t - 1) < d else 1 for t, d in zip(taps, size, strict=True))
     stride = tuple(choose.choice([1, 1, 2, 3]) for _ in taps)
     z = choose.choice(["x", "x", "F.tanh(x)", "x[:, :, ::-1]",
@@ -210,6 +216,22 @@ def _windows(choose: random.Random) -> Drawn:
     returned += ["F.relu(z) * 2.0"] if choose.random() < 0.1 else []
     shapes = {"x": tuple(shape), "u": (outputs,)}
     return _drawn(choose, lines, returned, 1, **(shapes if "w =" in lines[0] else {**shapes, "w": weight}))
+
+
+def _bordered(choose: random.Random) -> Drawn:
+    """A depthwise convolution of a picture in a border, which kernels may add themselves: of zeros, on both axes."""
+    channels, taps = choose.choice([8, 9, 17]), choose.choice([(3, 3), (3, 3), (5, 5), (1, 3)])
+    pads = [(0, 0), (0, 0), *((choose.randint(0, 2), choose.randint(0, 2)) for _ in range(2))]
+    before = channels
+    if choose.random() < 0.3:
+        pads[1], before = (1, 2), channels - 3
+    lines = [f"w = F.reshape(F.arange({channels * math.prod(taps)}, dtype=D.float32, device=B) % 5.0 - 2.0, "
+             f"{(channels, 1, *taps)})",
+             f"z = F.pad(x, {tuple(pads)}, {choose.choice([0.0, 1.5])})",
+             f"r = F.conv2d(z, w, None, {choose.choice([1, 1, 2])}, 0, 1, {channels})"]  # fmt: skip
+    return _drawn(
+        choose, lines, ["r"], 1, x=(choose.choice([1, 2]), before, choose.randint(5, 12), choose.randint(5, 18))
+    )
 
 
 def _levels(choose: random.Random) -> Drawn:

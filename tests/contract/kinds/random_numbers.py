@@ -26,9 +26,9 @@ CALLS = [
     "F.dropout_with_mask(F.ones({s}, backend=B), 0.4{seed})[0]",
     "F.dropout_with_mask(F.ones({s}, backend=B), 0.4{seed})[1]",
     "F.multinomial(F.ones((2, {n}), backend=B), 2, True{seed})",
-    "get_backend(B).random_bits({s}, {key}, {counter})",
     "F.random_like(F.ones({s}, backend=B), 'uniform', 0.0, 2.0{seed})",
 ]
+BITS = "get_backend(B).random_bits({s}, {key}, {counter})"  # whose counter may pass 32 and 64 bits
 
 AFTER = "F.random_bits((3,), backend=B)"  # shows how far the sequence is
 COUNTERS = (0, 5, (1 << 32) - 1, 1 << 32, (1 << 64) - 2, (1 << 96) + 3)
@@ -48,7 +48,7 @@ def draw(choose: random.Random) -> Drawn | None:
         seed = f", seed={choose.choice([0, 7, 1 << 31, (1 << 32) + 5, (1 << 63) + 1])}" if choose.random() < 0.2 else ""
         kind = choose.choice(["float32", "float64", "float64", "float16"])
         # The first two have a dtype, on which it depends how many words they take.
-        call = choose.choice(CALLS[:2] if choose.random() < 0.4 else CALLS)
+        call = choose.choice(CALLS[:2] if choose.random() < 0.4 else [*CALLS, BITS, BITS, BITS])
         calls.append(call.format(s=shape, f=kind, n=choose.randint(2, 9), seed=seed,
             key=choose.choice([0, 7, (1 << 63) + 1]), counter=choose.choice(COUNTERS)))  # fmt: skip
     return Drawn(choose.choice([0, 1, 12345, 1 << 40, choose.randrange(1 << 60)]), (*calls, AFTER))

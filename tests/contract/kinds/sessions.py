@@ -48,6 +48,7 @@ ACTIONS = (
     "copy",
     "fail",
 )
+BACK_AND_FORTH = ("step", "step", "snapshot", "snapshot", "rewind")  # beyond lengths that another past had
 
 
 class Drawn(NamedTuple):
@@ -70,7 +71,8 @@ def draw(choose: random.Random) -> Drawn | None:
     replaced = tuple(choose.choice(REPLACED) for _ in range(choose.choice([0, 0, 1, 1, 2]) or (not growing)))
     fitting = [r for r in RESULTS if _fits(r, growing, replaced)]
     results = tuple(choose.choice(fitting) for _ in range(choose.choice([1, 1, 2, 2, 3])))
-    actions = tuple((choose.choice(ACTIONS), choose.choice([1, 1, 1, 2, 3])) for _ in range(choose.randint(2, 24)))
+    table = BACK_AND_FORTH if choose.random() < 0.15 else ACTIONS
+    actions = tuple((choose.choice(table), choose.choice([1, 1, 1, 2, 3])) for _ in range(choose.randint(2, 24)))
     here = sorted({w.backend for w in available()})
     backend = choose.choice([b for b in BACKENDS if b in here and (b != "wgpu" or choose.random() < 0.25)])
     return Drawn(growing, replaced, results, actions, backend, choose.choice([None, 6, 40]),
