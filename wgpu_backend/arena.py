@@ -109,7 +109,7 @@ class ArenaBackend(Primitives):
         """a @ b for int32 values within ±255. The operands are recorded as int16; wasm/kernels/integers.py sums their
         products in int32."""
         less = None
-        if self._takes_bytes():
+        if self.multiplies_bytes:
             a, b, less = zero_points.factors(a, b)
         shape = shapes.broadcast(a.shape[:-2], b.shape[:-2]) + (a.shape[-2], b.shape[-1])
         a, b = self.cast(a, dtypes.int16), self.cast(b, dtypes.int16)
@@ -119,13 +119,14 @@ class ArenaBackend(Primitives):
     def conv_8bit(self, x, weight, bias, stride, padding, dilation, groups):
         """`conv` for int32 values within ±255, in the same way. bias: None."""
         less = None
-        if self._takes_bytes():
+        if self.multiplies_bytes:
             x, weight, padding, less = zero_points.pictures(x, weight, padding)
         x, weight = self.cast(x, dtypes.int16), self.cast(weight, dtypes.int16)
         total = self._conv(x, weight, stride, padding, dilation, groups, dtypes.int32)
         return total if less is None else self.binary("sub", total, less)
 
-    def _takes_bytes(self):
+    @property
+    def multiplies_bytes(self):
         """Whether a plan is recorded whose kernels multiply bytes (wasm/kernels/byte_products.py)."""
         return self.tracing and getattr(self.options, "bytewise", False)
 

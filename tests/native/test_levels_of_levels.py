@@ -249,3 +249,16 @@ def test_floats_of_levels_are_the_integers_that_they_stand_for(where: str, seed:
     for found in (layers(given), compiled(layers, given, backend=where)(given)):
         for y, exact in zip(found, want, strict=True):
             np.testing.assert_array_equal(np.asarray(y), np.asarray(exact))
+
+
+@pytest.mark.parametrize("less", [-16777217, 33554435, (1 << 30) + 1, -(1 << 31) + 7])
+def test_floats_of_levels_less_a_large_integer_are_rounded_once(where: str, less: int) -> None:
+    x = np.linspace(-40, 40, 192, dtype=np.float32)
+
+    def moved(x: Any) -> Any:
+        q = F.quantize_linear(x, 0.25, 10, dtype="uint8")
+        return F.astype(F.astype(q, "int32") - less, "float32")
+
+    q = np.clip(np.rint(x / 0.25) + 10, 0, 255).astype(np.int64)
+    want = (q - less).astype(np.int32).astype(np.float32)  # wraps as int32 does
+    np.testing.assert_array_equal(run(where, moved, x), want)

@@ -20,8 +20,10 @@ def _quantized_rows(x):
     scale = backend.where(backend.binary("eq", scale, zero), backend.full((), 1, x.dtype), scale)
     point = backend.unary("round", backend.binary("div", backend.unary("neg", low), scale))
     values = backend.binary("add", backend.unary("round", backend.binary("div", x, scale)), point)
-    values = backend.cast(backend.binary("minimum", backend.binary("maximum", values, zero), top), dtypes.uint8)
-    return centered(values, backend.cast(point, dtypes.uint8)), scale
+    values = backend.binary("minimum", backend.binary("maximum", values, zero), top)
+    if getattr(backend, "multiplies_bytes", False):
+        return centered(backend.cast(values, dtypes.uint8), backend.cast(point, dtypes.uint8)), scale
+    return backend.cast(backend.binary("sub", values, point), dtypes.int32), scale
 
 
 class _Weight:

@@ -66,7 +66,7 @@ def _as_floats(value):
     while source.type in ("i32", "u32") and source.op in ("cast", "function", "sub") and bounds(source) is not None:
         rounded = _rounded(source) if source.op == "function" and source.attr[0] in ("to_i32", "to_u32") else None
         if rounded is not None:
-            return source, rounded, point
+            return (source, rounded, point) if abs(point) <= _LARGEST else None
         if source.op == "sub":
             if not _known(source.args[1]):
                 return None

@@ -402,8 +402,8 @@ def _fold_run(e, how, type, body, name, extent, out, lanes, start, op_name, vect
 
     ends = how in ("min", "max") and type == "f32" and e.lanes == 4 and lanes
     nans = f.local("v128") if ends else None
-    if ends:
-        f.set(nans, i32x4(0))
+    if ends:  # a run of "out" goes on with what those of outer loops found, NaN included
+        f.set(nans, op("f32x4.ne", f.get(out), f.get(out)) if lanes == "out" else i32x4(0))
 
     def gather(best):
         """Combine a vector of the body, of which `nans` notes NaN: instructions that keep it take engines longer."""
