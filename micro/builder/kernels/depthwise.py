@@ -28,6 +28,9 @@ MOST_TAPS = 32
 SPAN = 4095
 """The largest constant offset of a load, on processors that allow more than a few."""
 
+LINES = 66
+"""The most lines of the unrolled positions: as machine code they stay below 2 KB (window.py)."""
+
 
 @dataclass(frozen=True)
 class _Depthwise(Layer):
@@ -93,7 +96,7 @@ class _Depthwise(Layer):
     def _row(self, w: Writer, x: View, y: View, ow: int, out: int) -> None:
         """Write code for one row of the output; x and y end after it."""
         across = self.window.strides[1] * self.image[2]
-        unroll = self._unroll(ow, x, across, out)
+        unroll = self._unroll(w, ow, x, across, out)
         with w.times("j", ow // unroll):
             for u in range(unroll):
                 self._position(w, x, u * across, u * out)
@@ -105,12 +108,22 @@ class _Depthwise(Layer):
         w.move(X, rest * across)
         w.move(Y, rest * out)
 
-    def _unroll(self, ow: int, x: View, across: int, out: int) -> int:
-        """The number of positions to unroll: the pointers move less often, as long as offsets stay short."""
+    def _unroll(self, w: Writer, ow: int, x: View, across: int, out: int) -> int:
+        """The number of positions to unroll: pointers move less often, as long as offsets and the loop stay short."""
         taps = self.window.kernel[0] * self.window.kernel[1]
+        begin = len(w.lines)
+        self.finish(w)
+        lines = taps + len(w.lines) - begin
+        del w.lines[begin:]
         reach = self._offsets(x)[-1]
         for u in (4, 3, 2):
-            if ow % u == 0 and u * taps <= 20 and reach + (u - 1) * across <= SPAN and (u - 1) * out <= SPAN:
+            if (
+                ow % u == 0
+                and u * taps <= 20
+                and u * lines <= LINES
+                and reach + (u - 1) * across <= SPAN
+                and (u - 1) * out <= SPAN
+            ):
                 return u
         return 1
 
