@@ -59,11 +59,12 @@ def test_numpy_reads_every_dtype_it_has_by_its_interface(dtype: str, backend: An
 @BOTH
 def test_an_interface_says_whether_the_memory_may_be_written(backend: Any) -> None:
     x = made([1.0, 2.0], "float32", NUMPY)
-    assert interop.array_interface(x)["data"] == (x.data.ctypes.data, False)
-    x.data.flags.writeable = False
-    assert interop.array_interface(x)["data"] == (x.data.ctypes.data, True)
+    for view in (x, x[::-1]):
+        assert not memoryview(interop.array_interface(view)["data"]).readonly
+        view.data.flags.writeable = False
+        assert memoryview(interop.array_interface(view)["data"]).readonly
     fixed = Tensor((memoryview(bytes(8)).cast("f"), 0, None), dtypes.float32, (2,), PYTHON)
-    assert interop.array_interface(fixed)["data"][1] is True
+    assert interop.array_interface(fixed)["data"].readonly
     with pytest.raises(AttributeError, match=r"NumPy.*bfloat16"):
         interop.array_interface(made([1.0], "bfloat16", backend))
 

@@ -17,7 +17,7 @@ from ...errors import ArgumentError, DTypeError, UnsupportedError, refuse
 from ...python_backend import PythonBackend
 from ...shapes import strides as row_major
 from ...tensor import Tensor
-from .memory import is_numpy, is_readonly, layout, mismatch
+from .memory import in_buffer, is_numpy, layout, mismatch
 
 # NumPy's type strings
 _TYPES = {
@@ -33,7 +33,8 @@ _FORMATS = {
 
 
 def array_interface(x: Tensor) -> dict[str, Any]:
-    """`__array_interface__`, version 3: over the tensor's memory if NumPy can read it, else over a copy.
+    """`__array_interface__`, version 3: over the tensor's memory if NumPy can read it, else over a copy. `data` is an
+    object that holds the memory, which the consumer keeps, since an assignment may give x other memory.
 
     Raises:
         AttributeError: NumPy has no such dtype.
@@ -44,23 +45,15 @@ def array_interface(x: Tensor) -> dict[str, Any]:
     if is_numpy(x.data):
         own: dict[str, Any] = x.data.__array_interface__
         if own["strides"] is None and own["typestr"] == text and own["shape"] == x.shape:  # contiguous
-            own["__keeper"] = x.data
+            own["data"] = x.data
             return own
     elif not isinstance(x.backend, PythonBackend):
         return _copied(x, text)
-    width = x.dtype.itemsize
     try:
-        keeper, address, strides = layout(x)
+        data, offset, strides = in_buffer(x)
     except UnsupportedError:
         return _copied(x, text)
-    return {
-        "version": 3,
-        "shape": x.shape,
-        "typestr": text,
-        "data": (address, is_readonly(keeper)),
-        "strides": tuple(s * width for s in strides),
-        "__keeper": keeper,
-    }
+    return {"version": 3, "shape": x.shape, "typestr": text, "data": data, "offset": offset, "strides": strides}
 
 
 def _copied(x: Tensor, text: str) -> dict[str, Any]:

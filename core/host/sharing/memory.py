@@ -39,16 +39,48 @@ def layout(x: Tensor) -> tuple[Any, int, tuple[int, ...]]:
         if all(s % width == 0 for s in array.strides):
             return array, array.ctypes.data, tuple(s // width for s in array.strides)
     if isinstance(x.backend, PythonBackend) and x.dtype.code not in (None, "e"):
-        buffer, offset, strides = x.data
-        keeper = memoryview(buffer)
-        address = _address(keeper) + offset * x.dtype.itemsize
-        strides = row_major(x.shape) if strides is None else strides
-        spans = [(d - 1) * s for d, s in zip(x.shape, strides, strict=True)]
-        first, last = offset + sum(min(0, s) for s in spans), offset + sum(max(0, s) for s in spans)
-        if x.size and not 0 <= first <= last < len(buffer):
-            raise mismatch(x, len(buffer) - offset)
-        return keeper, address, strides
+        keeper, offset, strides = _elements(x)
+        return keeper, _address(keeper) + offset * x.dtype.itemsize, strides
     raise UnsupportedError(f"{x.dtype} on backend {x.backend!r} cannot be shared; copy it with numpy.asarray")
+
+
+def in_buffer(x: Tensor) -> tuple[memoryview, int, tuple[int, ...]]:
+    """(bytes in one piece that keep the memory alive, place of the first element, strides), both in bytes.
+
+    Raises: as `layout`.
+    """
+    width = x.dtype.itemsize
+    if isinstance(x.backend, PythonBackend) and x.dtype.code not in (None, "e") and not is_numpy(x.data):
+        view, offset, strides = _elements(x)
+        return view, offset * width, tuple(s * width for s in strides)
+    array, address, strides = layout(x)
+    first, last = _ends(x.shape, strides) if x.size else (0, -1)
+    memory: Any = (ctypes.c_char * ((last + 1 - first) * width)).from_address(address + first * width)
+    memory.keeper = array
+    view = memoryview(memory)
+    return view if array.flags.writeable else view.toreadonly(), -first * width, tuple(s * width for s in strides)
+
+
+def _elements(x: Tensor) -> tuple[memoryview, int, tuple[int, ...]]:
+    """(the buffer of a tensor of the python backend, offset, strides), counted in elements. Raises ShapeError."""
+    buffer, offset, strides = x.data
+    if strides is None:
+        strides = row_major(x.shape)
+    first, last = _ends(x.shape, strides)
+    if x.size and not 0 <= offset + first <= offset + last < len(buffer):
+        raise mismatch(x, len(buffer) - offset)
+    return memoryview(buffer), offset, strides
+
+
+def _ends(shape: tuple[int, ...], strides: tuple[int, ...]) -> tuple[int, int]:
+    """The places of the lowest and the highest element of an array that is not empty."""
+    first = last = 0
+    for d, s in zip(shape, strides, strict=True):
+        if s < 0:
+            first += (d - 1) * s
+        else:
+            last += (d - 1) * s
+    return first, last
 
 
 def mismatch(x: Tensor, count: int) -> ShapeError:
@@ -84,8 +116,3 @@ def _address(view: memoryview) -> int:
     address = found.buf or 0
     ctypes.pythonapi.PyBuffer_Release(ctypes.byref(found))
     return address
-
-
-def is_readonly(keeper: Any) -> bool:
-    """Whether the memory is read-only. keeper: the first item of what `layout` returns."""
-    return not keeper.flags.writeable if is_numpy(keeper) else bool(keeper.readonly)
