@@ -253,7 +253,7 @@ class Compiled:
         if sizes is None and hasattr(self.backend, "short"):
             short = self.backend.short(planned, arguments)
             with self._lock:
-                self._short = short if planned in self._programs.values() else None
+                self._short = short if self.keeps(planned) else None
         return result
 
     async def call_async(self, *arguments, **keywords):
@@ -291,6 +291,10 @@ class Compiled:
             self._programs, self._open, self._last, self._short = {}, [], None, None
         for planned in plans:
             self._free(planned)
+
+    def keeps(self, planned):
+        """Whether a plan without open sizes is there for further calls."""
+        return planned in self._programs.values()
 
     def _moved(self, x):
         """x on this backend, where no result that is x itself, or a part of it, shares the caller's array."""

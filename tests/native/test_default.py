@@ -6,10 +6,12 @@ import collections
 import copy
 import dataclasses
 import enum
+import gc
 import pickle
 import sys
 import threading
 import warnings
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -198,6 +200,22 @@ def test_released_plans_are_made_again() -> None:
     before = np.asarray(fast(X))
     fast.release()
     np.testing.assert_array_equal(np.asarray(fast(X)), before)
+
+
+def test_a_plan_that_is_released_during_its_call_goes_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    fast = nn.Linear(4, 2, backend="numpy").compile()
+    plans = []
+    real = or_numpy._Short.of
+
+    def of(planned: Any, bound: Any, backend: Any) -> Any:
+        plans.append(weakref.ref(planned))
+        fast.release()  # as another thread may do
+        return real(planned, bound, backend)
+
+    monkeypatch.setattr(or_numpy._Short, "of", of)
+    fast(X)
+    gc.collect()
+    assert plans[0]() is None
 
 
 @pytest.mark.parametrize("backend", [None, "native", "wasm"])

@@ -132,8 +132,9 @@ class NativeOrNumpy:
     def release(self) -> None:
         """Give the plans' memory back. The next call makes a plan again."""
         compiled: Any = self._plain or self._native
-        self._short = None
         compiled.release()
+        with self._lock:
+            self._short = None
 
     async def call_async(self, *arguments: Any, **keywords: Any) -> Any:
         """`__call__`: nothing is awaited."""
@@ -153,7 +154,7 @@ class NativeOrNumpy:
         data = planned.program.run(planned.words(bound, sizes), sizes)
         short = _Short.of(planned, bound, self.backend) if sizes is None else None
         with self._lock:
-            self._short = short if self._plain is None else None
+            self._short = short if self._plain is None and native.keeps(planned) else None
         tensors = [_moved(x, self.backend) for x in planned.tensors(data, sizes)]
         return planned.assembled(tensors, sizes, lambda x: _moved(x, self.backend))
 
