@@ -5,6 +5,8 @@ from __future__ import annotations
 import gc
 import subprocess
 import sys
+import threading
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,11 +16,13 @@ import numpy as np
 import pytest
 from emberlet import functional as F
 from emberlet import nn
+from emberlet.host import files
 from emberlet.host.sharing import address_ranges
 from emberlet.wgpu_backend.compiled import compile
 from emberlet.wgpu_backend.llvm import regions
 from emberlet.wgpu_backend.llvm.backend import NativeBackend
 
+resource = pytest.importorskip("resource")
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="plans share weights on Linux")
 WIDTH = 48
 
@@ -49,6 +53,21 @@ def shared(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> I
     yield request.param == "shared"
 
 
+@pytest.fixture
+def fresh(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sharing of small weights, without the ranges of other tests."""
+    monkeypatch.setattr(regions, "LEAST", 1)
+    monkeypatch.setattr(address_ranges, "_ranges", weakref.WeakSet())
+    monkeypatch.setattr(address_ranges, "_latest", [])
+
+
+@pytest.fixture
+def little(fresh: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same with ranges of 48 MB."""
+    for module in (regions, address_ranges):
+        monkeypatch.setattr(module, "HALF", 24 << 20)
+
+
 def rows(n: int) -> np.ndarray[Any, Any]:
     return np.random.default_rng(n).standard_normal((n, WIDTH)).astype(np.float32)
 
@@ -56,7 +75,7 @@ def rows(n: int) -> np.ndarray[Any, Any]:
 def copies() -> set[int]:
     """The addresses of all weights that were copied."""
     gc.collect()
-    return {at for each in address_ranges.ranges() for at in each.copies.values()}
+    return {copy.address for each in address_ranges.ranges() for copy in each.copies}
 
 
 def check(compiled: Any, model: Net, n: int) -> None:
@@ -120,30 +139,159 @@ def test_a_plan_that_grows_keeps_its_weights() -> None:
     check(compiled, model, 4)
 
 
-def test_what_does_not_fit_into_a_range_gets_another_one_or_has_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(regions, "LEAST", 1)
-    for module in (regions, address_ranges):
-        monkeypatch.setattr(module, "HALF", 24 << 20)
-    before = copies()
+@pytest.mark.usefixtures("little")
+def test_what_does_not_fit_into_a_range_gets_another_one_or_has_its_own() -> None:
     model = Net()
     compiled = [model.compile(backend="native") for _ in range(12)]
     for n in (2, 4000):  # plans of 3 MB
         for each in compiled:
             check(each, model, n)
-    assert len(copies() - before) > 4
+    assert len(copies()) > 4
+    count = len(address_ranges.ranges())
     for n in (40_000, 2):  # of 30 MB
         for each in compiled[:2]:
             check(each, model, n)
+    again = model.compile(backend="native")
+    for _ in range(4):  # where there is room, although the first range is full
+        again.release()
+        check(again, model, 4000)
+    assert len(address_ranges.ranges()) <= count + 1
 
 
-def test_without_addresses_for_a_range_plans_have_their_own_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("little")
+def test_the_memory_of_released_plans_is_used_again() -> None:
+    model = Net()
+    kept, compiled = model.compile(backend="native"), model.compile(backend="native")
+    check(kept, model, 2)
+    before = copies()
+    for n in range(4000, 4016):  # 3 MB each
+        check(compiled, model, n)
+        assert copies() == before and len(address_ranges.ranges()) == 1
+        compiled.release()
+
+
+def test_parts_of_a_range_do_not_overlap_and_are_zeros_when_they_are_used_again(little: None) -> None:
+    random = np.random.default_rng(0)
+    within = address_ranges.AddressRange()
+    used: list[tuple[address_ranges.Memory, memoryview, int]] = []
+    for number in range(1, 600):
+        take = within.below if random.random() < 0.5 else within.above
+        nbytes = int(random.choice([100, 5000, 300_000, 9 << 20]))
+        memory = take(nbytes)
+        if memory is not None:
+            view = memory.view(nbytes, memory)
+            assert not np.frombuffer(view, np.uint8).any()
+            assert (memory.address < within.end - (24 << 20)) == (take == within.below)
+            view[:4] = view[-4:] = number.to_bytes(4, "little")
+            used.append((memory, view, number))
+        if memory is None or random.random() < 0.4:
+            for _ in range(min(len(used), 3)):
+                used.pop(int(random.integers(len(used))))
+        assert all(bytes(v[:4]) == bytes(v[-4:]) == n.to_bytes(4, "little") for _, v, n in used)
+    memory = view = None
+    used.clear()
+    assert within.below(22 << 20) and within.above(23 << 20)
+
+
+@pytest.mark.usefixtures("fresh")
+def test_copies_go_with_the_last_plan_that_has_them() -> None:
+    model, head = Net(), nn.Linear(WIDTH, WIDTH, backend="numpy")
+    kept, other = model.compile(backend="native"), nn.Sequential(model, head).compile(backend="native")
+    check(kept, model, 2)
+    before = copies()
+    other(rows(2))
+    assert len(copies() - before) == 2
+    other.release()
+    assert copies() == before
+    kept.release()
+    assert not copies()
+
+
+@pytest.mark.usefixtures("fresh")
+def test_weights_that_differ_where_no_sample_is_taken_are_found_again() -> None:
+    model = Net()
+    compiled = []
+    seen: set[int] = set()
+    for i, value in enumerate([1.0, 2.0, 1.0, 2.0]):
+        weight = np.asarray(model.first.weight.val()).copy()
+        weight[7, 7] = value
+        model.first.weight.set(emberlet.asarray(weight, backend="numpy"))
+        compiled.append(model.compile(backend="native"))
+        check(compiled[-1], model, 2)
+        assert i < 2 or copies() == seen
+        seen = copies()
+
+
+@pytest.mark.usefixtures("fresh")
+@pytest.mark.parametrize("refused", ["limit", "system"])
+def test_without_addresses_for_a_range_plans_have_their_own_weights(
+    refused: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     def refuse() -> None:
         raise OSError("no addresses are left")
 
-    monkeypatch.setattr(regions, "LEAST", 1)
-    monkeypatch.setattr(regions, "AddressRange", refuse)
+    if refused == "limit":  # as `ulimit -v` does
+        monkeypatch.setattr(resource, "getrlimit", lambda what: (1 << 40, 1 << 40))
+    else:
+        for module in (regions, address_ranges):
+            monkeypatch.setattr(module, "AddressRange", refuse)
+    monkeypatch.setattr(files, "LARGE", 1)
+    Net().save_file(tmp_path / "net.bpk")
     model = Net()
+    model.load_file(tmp_path / "net.bpk")
     check(model.compile(), model, 2)
+    assert not address_ranges.ranges()
+
+
+@pytest.mark.usefixtures("fresh")
+def test_where_no_thread_starts_one_copies_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(self: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(regions, "PIECE", 1024)
+    monkeypatch.setattr(regions.threads, "threads", lambda: 4)
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    model = Net()
+    compiled = model.compile()
+    check(compiled, model, 2)
+    assert copies() and compiled.chosen == "native"
+
+
+INTERRUPTED = """
+import threading, time
+import emberlet, numpy as np
+from emberlet import nn
+from emberlet.wgpu_backend.llvm import regions
+
+class Slow:
+    def __init__(self, real):
+        self.memcmp, self.real = real.memcmp, real
+
+    def memmove(self, *what):
+        if threading.current_thread() is threading.main_thread():
+            raise KeyboardInterrupt
+        time.sleep(0.1)
+        self.real.memmove(*what)
+
+model = nn.Linear(1024, 1024, backend="numpy")
+x = np.ones((1, 1024), np.float32)
+real = regions.library
+regions.PIECE, regions.threads.threads = 1 << 16, lambda: 4
+regions.library = lambda: Slow(real())
+try:
+    model.compile(backend="native")(x)
+except KeyboardInterrupt:
+    print("interrupted")
+time.sleep(0.3)
+regions.library = real
+found = np.asarray(model.compile(backend="native")(x))
+np.testing.assert_allclose(found, np.asarray(model(emberlet.asarray(x, backend="numpy"))), rtol=1e-4, atol=1e-4)
+"""
+
+
+def test_after_ctrl_c_nothing_is_copied_into_memory_that_is_gone() -> None:
+    done = subprocess.run([sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, encoding="utf-8")
+    assert (done.returncode, done.stdout) == (0, "interrupted\n"), done.stderr
 
 
 MEMORY = """

@@ -15,11 +15,10 @@ import struct
 import time
 import weakref
 from contextlib import suppress
-from functools import cache
 from typing import Any
 
 from emberlet.errors import BackendError
-from emberlet.host.sharing.address_ranges import LARGE
+from emberlet.host.sharing.address_ranges import LARGE, protect
 
 from ..device import lock
 from ..wasm.assembler import Function
@@ -115,20 +114,12 @@ def _placed(pieces: list[tuple[bytes, int]]) -> list[Code]:
         whole.extend(data)
     try:
         memory = pages(len(whole))
+        memory[: len(whole)] = bytes(whole)
+        address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+        protect(address, len(whole), mmap.PROT_READ | mmap.PROT_EXEC)
     except OSError as error:
         raise BackendError(f"the system refuses memory for machine code: {error}") from None
-    memory[: len(whole)] = bytes(whole)
-    address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
-    if _protect()(address, len(whole), mmap.PROT_READ | mmap.PROT_EXEC):
-        raise BackendError("the system refuses memory for machine code: {}".format(os.strerror(ctypes.get_errno())))
     return [Code(address + at + piece[1], piece, memory) for at, piece in zip(begins, pieces, strict=True)]
-
-
-@cache
-def _protect() -> Any:
-    function = ctypes.CDLL(None, use_errno=True).mprotect
-    function.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
-    return function
 
 
 def pages(nbytes: int) -> mmap.mmap:

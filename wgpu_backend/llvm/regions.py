@@ -4,28 +4,36 @@ half has plans' memories, its upper half weights.
 Kernels find buffers by distances of 32 bits from the beginning of a plan's memory, so every plan reaches all weights of
 its range. Weights that were read from a file lie there already. Others are copied, once: a weight is found by some of
 its bytes and then compared whole, so it does not matter where it comes from, and one that was changed between two plans
-is another one. Nothing writes to copies, whose pages are read-only.
+is another one. Nothing writes to copies, whose pages are read-only. A copy lives as long as a plan that has it.
 """
 
 from __future__ import annotations
 
-import ctypes
 import mmap
 import os
 import sys
 import threading
-import weakref
-from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any
 
-from emberlet.host.sharing.address_ranges import HALF, LARGE, AddressRange, allow, library, ranges, up
+from emberlet.host.sharing.address_ranges import (
+    APART,
+    HALF,
+    LARGE,
+    AddressRange,
+    Memory,
+    library,
+    protect,
+    ranges,
+    up,
+)
+from emberlet.host.sharing.memory import address_of
 
 from ..device import lock
 from . import threads
 
 LEAST = 1 << 20  # bytes of weights that are worth a range
 PIECE = 1 << 22  # bytes that a thread copies or compares at once
-APART = 64  # bytes: copies begin at multiples of it
 _SAMPLE = 32  # bytes at the beginning, in the middle and at the end, by which a weight is found
 _sharing = lock()
 
@@ -41,23 +49,17 @@ if hasattr(os, "register_at_fork"):
 
 class Shared:
     """A plan's memory in a range, given back when nothing refers to it any more. address: where it begins; places:
-    {number of a weight: its distance from there}; weights: what must live as long."""
+    {number of a weight: its distance from there}; held: what must live as long."""
 
-    def __init__(
-        self, within: AddressRange, address: int, nbytes: int, places: dict[int, int], weights: list[memoryview]
-    ) -> None:
-        self.address = address
+    def __init__(self, memory: Memory, places: dict[int, int], held: list[Any]) -> None:
+        self.address = memory.address
         self.places = places
-        self._weights = weights
-        self._end = within.end
-        # Holds the range, whose addresses must not be another's when the memory is given back.
-        weakref.finalize(self, within.give_back, address, nbytes).atexit = False
+        self._memory = memory
+        self._held = held
 
     def view(self) -> memoryview:
         """The memory and what lies behind it in the range, as far as weights may."""
-        whole: Any = (ctypes.c_char * (self._end - self.address)).from_address(self.address)
-        whole.owner = self
-        return memoryview(whole).cast("B")
+        return self._memory.view(self._memory.within.end - self.address, self)
 
 
 class _Weight:
@@ -65,7 +67,7 @@ class _Weight:
 
     def __init__(self, data: memoryview) -> None:
         self.data = data
-        self.address = _address(data)
+        self.address = address_of(data)
         middle, last = len(data) // 2, max(0, len(data) - _SAMPLE)
         self.key = (len(data), *[bytes(data[at : at + _SAMPLE]) for at in (0, middle, last)])
 
@@ -81,16 +83,17 @@ def share(weights: dict[int, Any], nbytes: int) -> Shared | None:
     total = sum([len(w.data) for w in given.values()])
     if not is_worth(total) or max(total, nbytes) > HALF - LARGE:
         return None
+
+    def held(within: AddressRange) -> int:
+        keys = set(within.copies.values())
+        return sum([len(w.data) for w in given.values() if w.lies_in(within) or w.key in keys])
+
     with _sharing:
-        best, most = None, total // 2
-        for within in ranges():
-            held = sum([len(w.data) for w in given.values() if w.lies_in(within) or w.key in within.copies])
-            if held > most:
-                best, most = within, held
         try:
-            found = _placed(best, given, nbytes) if best is not None else None
-            # Otherwise there is no range of such weights, or it is full.
-            return found or _placed(AddressRange(), given, nbytes)
+            for within in sorted(ranges(), key=held, reverse=True):
+                if found := _placed(within, given, nbytes):
+                    return found
+            return _placed(AddressRange(), given, nbytes)
         except OSError:
             return None
 
@@ -102,78 +105,79 @@ def is_worth(total: int) -> bool:
 
 def _placed(within: AddressRange, given: dict[int, _Weight], nbytes: int) -> Shared | None:
     """See `share`; None if there is no room. Raises OSError."""
-    places = {number: w.address for number, w in given.items() if w.lies_in(within)}
-    kept = [given[number].data for number in places]
-    known = {n: within.copies[w.key] for n, w in given.items() if n not in places and w.key in within.copies}
-    same = _each(library().memcmp, [(at, given[number]) for number, at in known.items()])
-    places |= {number: at for (number, at), good in zip(known.items(), same, strict=True) if good}
-    new = {number: w for number, w in given.items() if number not in places}
-    copied = _copied(within, new) if new else {}
-    memory = None if copied is None else within.below(nbytes)
-    if copied is None or memory is None:
-        return None
-    places |= copied
-    begin, size = memory
-    return Shared(within, begin, size, {number: at - begin for number, at in places.items()}, kept)
-
-
-def _copied(within: AddressRange, new: dict[int, _Weight]) -> dict[int, int] | None:
-    """The addresses of copies of weights, in pages of their own; None if there is no room. Raises OSError."""
-    room = {number: up(len(w.data) + APART, APART) for number, w in new.items()}  # kernels may read a vector too far
-    memory = within.above(sum(room.values()))
+    memory = within.below(nbytes)
     if memory is None:
         return None
-    places, at = {}, memory[0]
-    for number, nbytes in room.items():
-        places[number] = at
-        at += nbytes
-    _each(library().memmove, [(places[number], w) for number, w in new.items()])
-    allow(*memory, mmap.PROT_READ)
-    for number, w in new.items():
-        within.copies[w.key] = places[number]
-    return places
+    there = {number: w for number, w in given.items() if w.lies_in(within)}
+    others = {number: w for number, w in given.items() if number not in there}
+    copies = _found(within, others)
+    new = {number: w for number, w in others.items() if number not in copies}
+    if not _copied(within, new, copies):
+        return None
+    places = {number: w.address for number, w in there.items()} | {number: c.address for number, c in copies.items()}
+    begin = memory.address
+    return Shared(memory, {number: at - begin for number, at in places.items()}, [copies, there])
 
 
-def _each(function: Any, jobs: Iterable[tuple[int, _Weight]]) -> list[bool]:
-    """Call `function(address, address of the weight, size)` piece by piece, on several threads if there is much; of
-    each job, whether no result was other than 0 or None."""
+def _found(within: AddressRange, weights: dict[int, _Weight]) -> dict[int, Memory]:
+    """The copies that there are of weights."""
+    alike: dict[Any, list[Memory]] = {}
+    for copy, key in within.copies.items():
+        alike.setdefault(key, []).append(copy)
+    found: dict[int, Memory] = {}
+    for i in range(max(map(len, alike.values()), default=0)):
+        rest = [n for n, w in weights.items() if n not in found and i < len(alike.get(w.key, ()))]
+        if not rest:
+            break
+        jobs = [(alike[weights[n].key][i], weights[n]) for n in rest]
+        same = _each(library().memcmp, jobs)
+        found |= {n: copy for n, (copy, _), good in zip(rest, jobs, same, strict=True) if good}
+    return found
+
+
+def _copied(within: AddressRange, weights: dict[int, _Weight], copies: dict[int, Memory]) -> bool:
+    """Copy weights and add the copies; False if there is no room. Raises OSError."""
+    jobs = []
+    for number, w in weights.items():
+        memory = within.above(len(w.data) + APART)
+        if memory is None:
+            return False
+        copies[number] = memory
+        jobs.append((memory, w))
+    _each(library().memmove, jobs)
+    for memory, w in jobs:
+        protect(memory.address, up(memory.nbytes, mmap.PAGESIZE), mmap.PROT_READ)
+        within.copies[memory] = w.key
+    return True
+
+
+def _each(function: Any, jobs: list[tuple[Memory, _Weight]]) -> list[bool]:
+    """Call `function(address of the memory, address of the weight, size)` piece by piece, on several threads if there
+    is much; of each job, whether no result was other than 0 or None."""
+    good = [True] * len(jobs)
     pieces = []
-    good = []
-    for i, (address, w) in enumerate(jobs):
-        good.append(True)
-        for at in range(0, len(w.data), PIECE):
-            pieces.append((i, address + at, w.address + at, min(PIECE, len(w.data) - at)))
+    for i, (_, w) in enumerate(jobs):
+        pieces += [(i, at, min(PIECE, len(w.data) - at)) for at in range(0, len(w.data), PIECE)]
     work = iter(pieces)
 
     def take() -> None:
-        for i, address, begin, size in work:  # which threads share: `next` of a list's iterator is one step
-            if function(address, begin, size):
+        for i, at, size in work:  # which threads share: `next` of a list's iterator is one step
+            memory, w = jobs[i]  # a thread holds both, whatever ends the caller
+            if function(memory.address + at, w.address + at, size):
                 good[i] = False
 
     many = min(threads.threads(), len(pieces) // 2, sum([size for *_, size in pieces]) // PIECE)
-    helpers = [threading.Thread(target=take, daemon=True) for _ in range(many - 1)]
-    for helper in helpers:
-        helper.start()
-    take()
-    for helper in helpers:
-        helper.join()
+    helpers: list[threading.Thread] = []
+    try:
+        with suppress(RuntimeError):  # the system starts no more
+            for _ in range(many - 1):
+                helper = threading.Thread(target=take, daemon=True)
+                helper.start()
+                helpers.append(helper)
+        take()
+    finally:
+        for _ in work:
+            pass  # after Ctrl-C nothing more is begun
+        for helper in helpers:
+            helper.join()
     return good
-
-
-class _Buffer(ctypes.Structure):
-    """Python's Py_buffer."""
-
-    _fields_ = (
-        ("address", ctypes.c_void_p), ("owner", ctypes.py_object), ("nbytes", ctypes.c_ssize_t),
-        ("size", ctypes.c_ssize_t), ("read_only", ctypes.c_int), ("axes", ctypes.c_int), ("format", ctypes.c_char_p),
-        ("shape", ctypes.c_void_p), ("strides", ctypes.c_void_p), ("offsets", ctypes.c_void_p),
-        ("internal", ctypes.c_void_p),
-    )  # fmt: skip
-
-
-def _address(data: memoryview) -> int:
-    """Where its bytes are, as long as it lives."""
-    found = _Buffer()
-    ctypes.pythonapi.PyObject_GetBuffer(ctypes.py_object(data), ctypes.byref(found), 0)
-    ctypes.pythonapi.PyBuffer_Release(ctypes.byref(found))
-    return int(found.address or 0)

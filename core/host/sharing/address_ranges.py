@@ -12,13 +12,15 @@ import os
 import sys
 import threading
 import weakref
+from bisect import bisect
 from functools import cache
 from typing import Any
 
 HALF = 1 << 31
 LARGE_PAGE = 1 << 21  # of x86-64 and usually of ARM64
 LARGE = 8 << 20  # bytes of a memory in large pages: filling it takes a quarter of the time
-CHUNK = 32 << 20  # bytes that tensors of files get from the system at once
+CHUNK = 32 << 20  # bytes that weights get from the system at once
+APART = 64  # bytes behind weights: a kernel may read a vector that ends behind the last number
 _NO_RESERVE = 0x4000  # Linux's MAP_NORESERVE, which Python's mmap does not have
 _HUGE, _UNNEEDED = 14, 4  # MADV_HUGEPAGE, MADV_DONTNEED
 _lock = threading.Lock()
@@ -35,85 +37,117 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
 
 
+class Memory:
+    """A part of a range, given back when nothing refers to it any more. It holds the range.
+
+    within: the range; address: where it begins; nbytes: as many as were asked for.
+    """
+
+    def __init__(self, within: AddressRange, address: int, nbytes: int, size: int) -> None:
+        self.within = within
+        self.address = address
+        self.nbytes = nbytes
+        weakref.finalize(self, within.give_back, address, size).atexit = False
+
+    def view(self, nbytes: int, owner: Any) -> memoryview:
+        """The bytes from its beginning on, which hold `owner`."""
+        whole: Any = (ctypes.c_char * nbytes).from_address(self.address)
+        whole.owner = owner
+        return memoryview(whole).cast("B")
+
+
 class AddressRange:
-    """A range of addresses, freed when nothing refers to it any more. begin: the first one; copies: what
-    llvm/regions.py copied here. Addresses are not used again."""
+    """A range of addresses, freed when nothing refers to it any more. end: behind the last one; copies: the weights
+    that llvm/regions.py copied here, with what it finds them by."""
 
     def __init__(self) -> None:
         """Raises OSError."""
         size = 2 * HALF + LARGE_PAGE
         if sys.platform != "linux" or sys.maxsize < size:
             raise OSError("there are no ranges of addresses here")
+        import resource
+
+        if resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY:
+            raise OSError("addresses are limited, and a range would take the program's")
         flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NO_RESERVE
         found = library().mmap(None, size, 0, flags, -1, 0)
         if found in (None, ctypes.c_void_p(-1).value):
             raise _error()
         weakref.finalize(self, library().munmap, found, size).atexit = False
-        self.begin = up(found, LARGE_PAGE)
-        self.end = self.begin + 2 * HALF
-        self.copies: dict[Any, int] = {}
-        self._tensors: dict[int, int] = {}  # of files: address -> bytes
-        # The first address of plans; behind the last tensor or copy; behind what tensors may be written to.
-        self._lowest = self._highest = self._allowed = self.begin + HALF
+        begin = up(found, LARGE_PAGE)
+        self._middle = self._allowed = begin + HALF  # allowed: behind what tensors may be written to
+        self.end = begin + 2 * HALF
+        self.copies: weakref.WeakKeyDictionary[Memory, Any] = weakref.WeakKeyDictionary()
+        self._tensors: weakref.WeakValueDictionary[int, Memory] = weakref.WeakValueDictionary()  # of files
+        self._gaps = [(begin, self._middle), (self._middle, self.end)]  # what is free, in order, of one half each
+        self._given_back: list[tuple[int, int]] = []  # further such parts
         with _lock:
             _ranges.add(self)
 
-    def below(self, nbytes: int) -> tuple[int, int] | None:
-        """(address, bytes) of new memory in the lower half, zeros; None if there is no room. Raises OSError."""
+    def below(self, nbytes: int) -> Memory | None:
+        """New memory in the lower half, zeros; None if there is no room. Raises OSError."""
+        page = LARGE_PAGE if nbytes >= LARGE else mmap.PAGESIZE
+        size = up(nbytes, page)
         with _lock:
-            begin = self._lowest - nbytes
-            begin -= begin % _page(nbytes)
-            if begin < self.begin:
-                return None
-            size = self._lowest - begin
-            allow(begin, size, mmap.PROT_READ | mmap.PROT_WRITE)
-            self._lowest = begin
-            return begin, size
+            for begin, end in reversed(self._free()):  # near to weights
+                at = (end - size) // page * page
+                if begin <= at < self._middle:
+                    memory = self._taken((begin, end), at, nbytes, size)
+                    allow(at, size, mmap.PROT_READ | mmap.PROT_WRITE)
+                    return memory
+        return None
 
-    def above(self, nbytes: int) -> tuple[int, int] | None:
+    def above(self, nbytes: int) -> Memory | None:
         """The same in the upper half, in pages of their own."""
+        size = up(nbytes, mmap.PAGESIZE)
         with _lock:
-            page = _page(nbytes)
-            begin, size = up(max(self._highest, self._allowed), page), up(nbytes, page)
-            if begin + size > self.end:
-                return None
-            allow(begin, size, mmap.PROT_READ | mmap.PROT_WRITE)
-            self._highest = self._allowed = begin + size
-            return begin, size
+            for begin, end in self._free():
+                if begin >= self._middle and begin + size <= end:
+                    memory = self._taken((begin, end), begin, nbytes, size)
+                    stop = begin + size
+                    if stop > self._allowed:
+                        stop = min(up(max(stop, begin + CHUNK), LARGE_PAGE), self.end)
+                    allow(begin, stop - begin, mmap.PROT_READ | mmap.PROT_WRITE)  # it may have been a copy
+                    self._allowed = max(self._allowed, stop)
+                    return memory
+        return None
 
     def tensor(self, nbytes: int) -> memoryview | None:
         """Memory for a tensor in the upper half, freed when nothing refers to it; None if there is no room. Raises
         OSError."""
-        with _lock:
-            begin = self._highest
-            end = up(begin + nbytes + 64, mmap.PAGESIZE)  # a kernel may read a vector that ends behind the last number
-            if end > self._allowed:
-                allowed = up(end, LARGE_PAGE) if end - begin >= CHUNK else up(begin + CHUNK, LARGE_PAGE)
-                if allowed > self.end:
-                    return None
-                allow(self._allowed, allowed - self._allowed, mmap.PROT_READ | mmap.PROT_WRITE)
-                self._allowed = allowed
-            self._highest = end
-            self._tensors[begin] = nbytes
-        whole: Any = (ctypes.c_char * nbytes).from_address(begin)
-        whole.owner = _Tensor(self, begin, end - begin)
-        return memoryview(whole).cast("B")
+        memory = self.above(nbytes + APART)
+        if memory is None:
+            return None
+        self._tensors[memory.address] = memory
+        return memory.view(nbytes, memory)
 
     def holds(self, address: int, nbytes: int) -> bool:
         """Whether a tensor of a file lies there, which nothing changes."""
-        return self._tensors.get(address, -1) == nbytes
+        found = self._tensors.get(address)
+        return found is not None and found.nbytes == nbytes + APART
 
-    def give_back(self, address: int, nbytes: int) -> None:
-        """Free memory."""
-        self._tensors.pop(address, None)
-        library().madvise(address, nbytes, _UNNEEDED)
+    def give_back(self, address: int, size: int) -> None:
+        """Free pages. It takes no lock: it is called wherever garbage is collected, also while this thread has it."""
+        if not library().madvise(address, size, _UNNEEDED):  # which locked pages refuse
+            self._given_back.append((address, address + size))
 
+    def _free(self) -> list[tuple[int, int]]:
+        """The gaps, with what was given back."""
+        while self._given_back:
+            begin, end = self._given_back.pop()
+            i = bisect(self._gaps, (begin, end))
+            first = last = i
+            if i and self._gaps[i - 1][1] == begin != self._middle:
+                first, begin = i - 1, self._gaps[i - 1][0]
+            if i < len(self._gaps) and self._gaps[i][0] == end != self._middle:
+                last, end = i + 1, self._gaps[i][1]
+            self._gaps[first:last] = [(begin, end)]
+        return self._gaps
 
-class _Tensor:
-    """The memory of a tensor. It holds the range, whose addresses must not be another's when this is given back."""
-
-    def __init__(self, within: AddressRange, address: int, nbytes: int) -> None:
-        weakref.finalize(self, within.give_back, address, nbytes).atexit = False
+    def _taken(self, gap: tuple[int, int], at: int, nbytes: int, size: int) -> Memory:
+        i = self._gaps.index(gap)
+        self._gaps[i : i + 1] = [(b, e) for b, e in ((gap[0], at), (at + size, gap[1])) if b < e]
+        return Memory(self, at, nbytes, size)
 
 
 def memory_for_tensor(nbytes: int) -> memoryview | None:
@@ -144,15 +178,15 @@ def up(n: int, to: int) -> int:
     return (n + to - 1) // to * to
 
 
-def _page(nbytes: int) -> int:
-    """The bytes of the pages that a memory of that size is made of."""
-    return LARGE_PAGE if nbytes >= LARGE else mmap.PAGESIZE
-
-
-def allow(address: int, size: int, protection: int) -> None:
+def protect(address: int, size: int, protection: int) -> None:
     """Set what pages may be used for. Raises OSError."""
     if library().mprotect(address, size, protection):
         raise _error()
+
+
+def allow(address: int, size: int, protection: int) -> None:
+    """The same, with large pages for much memory."""
+    protect(address, size, protection)
     if size >= LARGE:
         library().madvise(address, size, _HUGE)
 

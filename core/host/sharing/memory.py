@@ -40,7 +40,7 @@ def layout(x: Tensor) -> tuple[Any, int, tuple[int, ...]]:
             return array, array.ctypes.data, tuple(s // width for s in array.strides)
     if isinstance(x.backend, PythonBackend) and x.dtype.code not in (None, "e"):
         keeper, offset, strides = _elements(x)
-        return keeper, _address(keeper) + offset * x.dtype.itemsize, strides
+        return keeper, address_of(keeper) + offset * x.dtype.itemsize, strides
     raise UnsupportedError(f"{x.dtype} on backend {x.backend!r} cannot be shared; copy it with numpy.asarray")
 
 
@@ -109,7 +109,7 @@ class _PyBuffer(ctypes.Structure):
     ]
 
 
-def _address(view: memoryview) -> int:
+def address_of(view: memoryview) -> int:
     """The address of a contiguous view, also of a read-only one, whose address ctypes does not give."""
     found = _PyBuffer()
     ctypes.pythonapi.PyObject_GetBuffer(ctypes.py_object(view), ctypes.byref(found), 0)

@@ -28,6 +28,7 @@ from typing import Any
 import numpy as np
 
 from .....errors import BackendError
+from ....sharing.address_ranges import protect
 
 VARIABLE, PYTHON = "EMBERLET_CALLS", "python"
 WORDS, REGISTERS, FLOATS, STACK = 22, 6, 2, 10  # of a record; of the rest, how many a function can have
@@ -147,10 +148,7 @@ def machine() -> Machine | None:
         for offset, part in zip(offsets, parts, strict=True):
             memory[offset : offset + len(part)] = part
         start = ctypes.addressof(ctypes.c_char.from_buffer(memory))
-        protect = ctypes.CDLL(None, use_errno=True).mprotect
-        protect.argtypes = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int
-        if protect(start, mmap.PAGESIZE, mmap.PROT_READ | mmap.PROT_EXEC):
-            return None
+        protect(start, mmap.PAGESIZE, mmap.PROT_READ | mmap.PROT_EXEC)
         return Machine(memory, offsets)
     except (OSError, AttributeError):
         return None
