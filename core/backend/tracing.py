@@ -21,13 +21,15 @@ class ValueNeeded(BackendError):
 
 class Trace:
     """inputs: the nodes of the model's Tensors, in order; roots: the nodes to compute; structure: how the results are
-    put together from the roots (structure.py); calls: what was recorded, in its order, where a recorder keeps that."""
+    put together from the roots (structure.py); calls: what was recorded, in its order, where a recorder keeps that;
+    shares: whether a result lies in the memory of an argument, where a recorder knows."""
 
     def __init__(self, inputs, roots, structure, calls=()):
         self.inputs = inputs
         self.roots = roots
         self.structure = structure
         self.calls = calls
+        self.shares = False
 
 
 def traced(function, arguments, placeholder, root, calls=()):

@@ -304,3 +304,20 @@ def test_a_process_without_more_mappings_plans_too(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(memory.mmap, "mmap", refused)
     x = emberlet.asarray(np.arange(1 << 16, dtype=np.float32), backend="numpy")
     np.testing.assert_array_equal(np.asarray(compile(lambda x: x * 2, x)(x)), np.asarray(x) * 2)
+
+
+@pytest.mark.parametrize("function", [
+    lambda x: F.max_pool2d(x, 1, 3), lambda x: F.max_pool2d(x, 1, 1), lambda x: F.max_pool2d(x, (1, 1), (1, 2)),
+    lambda x: x[:, 1:], lambda x: F.pad(x, 0), lambda x: F.sum(x, axis=()), lambda x: F.tile(x, (1,)),
+])  # fmt: skip
+def test_a_compiled_model_returns_memory_of_its_own(function: Any) -> None:
+    array = np.random.default_rng(0).random((1, 2, 7, 7), np.float32)
+    model = compile(function, backend="numpy")
+    for _ in range(3):
+        found = np.asarray(model(emberlet.asarray(array, backend="numpy")))
+        kept, given = found.copy(), array.copy()
+        array[...] = 9
+        assert np.array_equal(found, kept)
+        array[...] = given
+        found[...] = -1
+        assert np.array_equal(array, given)

@@ -116,7 +116,7 @@ class Plan:
         self.root_arrays = [writer.array(v) for v in traced.roots]
         kept = [*self.input_arrays, *self.root_arrays]
         made = all(kind == "tensor" for kind, _ in _parts(self.structure))
-        self.pays = bool(fixed) or not made or pays(writer, self.input_arrays, self.root_arrays)
+        self.pays = bool(fixed) or not made or traced.shares or pays(writer, self.input_arrays, self.root_arrays)
         self.phases: list[schedule.Phase] = []
         self.steps: list[Step]
         if self.threads > 1:

@@ -242,14 +242,24 @@ def trace(function: Callable[..., Any], arguments: list[Any], tracing: Tracing, 
     """Trace function(*arguments), whose Tensors are on the numpy backend. fixed: positions whose Tensors are taken for
     their values. Raises ValueNeeded where the control flow depends on the values of others."""
 
+    arrays: list[Array] = []
+    shared: list[bool] = []
+
     def placeholder(i: int, x: Tensor) -> tuple[Value | None, Tensor]:
         if i in fixed:
             return None, Tensor(x.data.copy(), x.dtype, x.shape, tracing)
         value = Value(None, i, x.dtype, x.shape, frozenset([i]))
+        arrays.append(x.data)
         return value, Tensor(Traced(value, x.data), x.dtype, x.shape, tracing)
 
+    def returned(x: Tensor) -> tuple[Value | None, Tensor | None]:
+        shared.extend(np.may_share_memory(x.data.array, a) for a in arrays if isinstance(x.data, Traced))
+        return root(x)
+
     try:
-        return traced(function, arguments, placeholder, root, tracing.calls)
+        found = traced(function, arguments, placeholder, returned, tracing.calls)
+        found.shares = any(shared)
+        return found
     except ValueNeeded:
         raise
     except BackendError as error:  # a tensor of the function's own, which is on the numpy backend itself
