@@ -46,6 +46,7 @@ def array_interface(x: Tensor) -> dict[str, Any]:
         own: dict[str, Any] = x.data.__array_interface__
         if own["strides"] is None and own["typestr"] == text and own["shape"] == x.shape:  # contiguous
             own["data"] = x.data
+            own["strides"] = x.data.strides  # Pillow takes an object without them for a buffer
             return own
     elif not isinstance(x.backend, PythonBackend):
         return _copied(x, text)
