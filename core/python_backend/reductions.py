@@ -89,6 +89,8 @@ def reduce(backend, op, x, axes, keepdims):
 
 
 def argreduce(backend, op, x, axis, keepdims):
+    if op not in ("max", "min"):
+        refuse("no kernel", "argreduce " + op, "the python")
     values, length = rows(backend, x, (axis,))
     function = _function(op, x.dtype)
     results = []

@@ -3,17 +3,17 @@
 from ..shapes import size, window
 from .buffers import build, listed
 from .convolution import positions
-from .identities import identity
+from .identities import outside
 from .reductions import largest
 
 
 def pool(backend, op, x, kernel, stride, padding, dilation):
     n = len(kernel)
     spatial = tuple([window(x.shape[i + 2], kernel[i], stride[i], padding[i], dilation[i]) for i in range(n)])
-    outside = identity(op, x.dtype)
+    fill = outside(op, x.dtype)
     for low, high in padding:
         if low or high:
-            x = backend.pad(x, ((0, 0), (0, 0)) + tuple(padding), outside)
+            x = backend.pad(x, ((0, 0), (0, 0)) + tuple(padding), fill)
             break
     values = listed(x)
     area = size(x.shape[2:])

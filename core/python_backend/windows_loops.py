@@ -3,7 +3,7 @@
 from ..shapes import size, strides, window
 from .buffers import allocate, flat, is_narrow, store, wrapper
 from .convolution_loops import _corner, offsets_nd
-from .identities import identity
+from .identities import outside
 
 
 def pool(backend, op, x, kernel, stride, padding, dilation):
@@ -12,7 +12,7 @@ def pool(backend, op, x, kernel, stride, padding, dilation):
     spatial = tuple([window(inside[i], kernel[i], stride[i], padding[i], dilation[i]) for i in range(n)])
     source, area, steps = flat(x), size(inside), strides(inside)
     planes, count = x.shape[0] * x.shape[1], size(spatial)
-    start = identity(op, x.dtype)
+    start = outside(op, x.dtype)
     taps = offsets_nd(kernel, dilation)
     direct = op == "max" or (x.dtype.is_float and not is_narrow(x.dtype))
     out = allocate(x.dtype, planes * count) if direct else [0] * (planes * count)

@@ -90,7 +90,7 @@ class Lowering:
         if node is not self._root and (node.op in ("data", "buffer", "input") or id(node) in self.stored):
             return self.load(node, ix.flatten(indices, node.shape))
         if node.op not in LOWER:
-            refuse("no kernel", node.op, "this")
+            refuse("no kernel", node.op, "the wgpu, wasm or native")
         return LOWER[node.op](self, node, indices)
 
     def operand(self, node, indices):

@@ -30,7 +30,7 @@ class Specification:
 
 def specification(node):
     if node.op not in SPECIFICATIONS:
-        refuse("no kernel", node.op, "this")
+        refuse("no kernel", node.op, "the wgpu, wasm or native")
     return SPECIFICATIONS[node.op](node)
 
 

@@ -21,12 +21,6 @@ def _is_number(x):
     return x.data.op == "full" and not is_open(x.data.arg)
 
 
-def _known(op, ops, primitive):
-    """Raises UnsupportedError for an op that no kernel knows."""
-    if op not in ops:
-        refuse("no kernel", "{} {}".format(primitive, op), "this")
-
-
 class Primitives(Recording):
     """A backend that records primitives. One that computes them (../backend.py, ../wasm/backend.py) has besides:
 
@@ -35,6 +29,11 @@ class Primitives(Recording):
     of `lengths`, to `shape` takes two steps; _pieces(length): how many pieces the longest axis of such a reduction is
     cut into; _sorted_positions(x, descending): int64 positions that sort x along its last axis, stably.
     """
+
+    def _check(self, op, ops, primitive):
+        """Raises UnsupportedError for an op that no kernel knows."""
+        if op not in ops:
+            refuse("no kernel", "{} {}".format(primitive, op), "the " + self.name)
 
     # -- creation -------------------------------------------------------------------------------------------------
 
@@ -103,7 +102,7 @@ class Primitives(Recording):
     # -- reductions, order ----------------------------------------------------------------------------------------
 
     def reduce(self, op, x, axes, keepdims):
-        _known(op, REDUCE, "reduce")
+        self._check(op, REDUCE, "reduce")
         dtype = dtypes.bool if op in BOOLEAN_RESULT else x.dtype
         shape = shapes.reduced(x.shape, axes, keepdims)
         args = (op, x, axes, keepdims)
@@ -142,7 +141,7 @@ class Primitives(Recording):
         return self.reduce(op, partial, (kept,), False)
 
     def argreduce(self, op, x, axis, keepdims):
-        _known(op, ("max", "min"), "argreduce")
+        self._check(op, ("max", "min"), "argreduce")
         shape = shapes.reduced(x.shape, (axis,), keepdims)
         args = (op, x, axis, keepdims)
         if x.shape[axis] > LONGEST:
@@ -150,7 +149,7 @@ class Primitives(Recording):
         return self._record("argreduce", (x,), args, "argreduce", (op, axis, keepdims), dtypes.int64, shape)
 
     def cumulative(self, op, x, axis):
-        _known(op, CUMULATIVE, "cumulative")
+        self._check(op, CUMULATIVE, "cumulative")
         if x.shape[axis] > LONGEST:
             return self.on_host("cumulative", (op, x, axis))
         return self._record("cumulative", (x,), (op, x, axis), "cumulative", (op, axis), x.dtype, x.shape)
@@ -214,7 +213,7 @@ class Primitives(Recording):
         return x, padding
 
     def pool(self, op, x, kernel, stride, padding, dilation):
-        _known(op, ("max", "sum"), "pool")
+        self._check(op, ("max", "sum"), "pool")
         lowest = -float("inf") if x.dtype.is_float else max(x.dtype.range[0], -(1 << 31))
         x, padding = self._around(x, padding, 0 if op == "sum" else lowest)
         spatial = [
@@ -245,7 +244,7 @@ class Primitives(Recording):
         return self._record("gather", (x, indices), (x, indices, axis), "gather", axis, x.dtype, indices.shape)
 
     def scatter(self, x, indices, updates, axis, op):
-        _known(op, SCATTER, "scatter")
+        self._check(op, SCATTER, "scatter")
         steps = indices.shape[axis]
         if steps > MAX_ITERATIONS:
             # Split the updates, so that no invocation loops too long.

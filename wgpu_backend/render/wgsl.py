@@ -1,6 +1,6 @@
 """Renders the kernel IR as WGSL."""
 
-from emberlet.errors import UnsupportedError, refuse
+from emberlet.errors import refuse
 from emberlet.sizes.questions import known_equal
 from emberlet.sizes.size import is_open
 
@@ -62,7 +62,7 @@ def pattern(op, type):
             refuse("no kernel", op, "the wgpu")
         arguments = "({0}, {1})" if op in _TWO else "({0})"
         return name + arguments
-    raise UnsupportedError("the wgpu backend does not support {} of {}".format(op, type))
+    refuse("no kernel", "{} of {}".format(op, type), "the wgpu")
 
 
 _TWO = ("shift_left", "shift_right", "div", "floor_divide", "remainder", "fmod", "pow", "maximum", "minimum", "atan2")

@@ -1,6 +1,6 @@
 """Operations of the kernel IR on scalars or vectors of four, as expressions."""
 
-from emberlet.errors import UnsupportedError
+from emberlet.errors import refuse
 
 from .. import library
 from ..assembler import bits, call, f32, f32x4, i32, i32x4, lane, op, select
@@ -26,6 +26,11 @@ _SAME_BOOL = ("abs", "sign", "floor", "ceil", "round", "trunc")
 _LIBRARY = ("div", "floor_divide", "remainder", "fmod", "pow", "shift_left", "shift_right", "atan2")
 # Upper bounds that a saturating conversion enforces without a separate clamp.
 _WHOLE_I32, _WHOLE_U32 = 2e9, 4e9
+
+
+def _none(name, type):
+    """Raises UnsupportedError; both backends have the kernels of this folder."""
+    refuse("no kernel", "{} of {}".format(name, type), "the wasm or native")
 
 
 def _truth(a, type):
@@ -62,7 +67,7 @@ def scalar(name, type, args):
         return call(name, "f32", a)
     if name in _LIBRARY:
         return call(name + "_" + type, type if type == "f32" else "i32", *args)
-    raise UnsupportedError("no kernel computes {} of {}".format(name, type))
+    return _none(name, type)
 
 
 def _scalar_bool(name, a, b):
@@ -76,7 +81,7 @@ def _scalar_bool(name, a, b):
         return i32(0)
     if name in ("eq", "lt", "le", "gt", "ge"):
         return op("i32." + name + ("" if name == "eq" else "_u"), a, b)
-    raise UnsupportedError("no kernel computes {} of bool".format(name))
+    return _none(name, "bool")
 
 
 def _scalar_float(name, args):
@@ -250,7 +255,7 @@ def function(attr, type, args):
         return call(name, "f32" if type == "f32" else "i32", *args)
     found = _of_either(attr, args, "i32.", "i32.", i32)
     if found is None:
-        raise UnsupportedError("no kernel computes the function {}".format(name))
+        return _none(name, type)
     return found
 
 
