@@ -44,17 +44,17 @@ class PythonBackend(Backend):
 
     def __getattr__(self, name):
         for file in _KERNELS:
-            if " " + name + " " in " " + _KERNELS[file] + " ":
+            if name in _KERNELS[file].split():
                 if MICRO and file in _LOOPS:
                     file += "_loops"
                 kernel = getattr(__import__("emberlet.python_backend." + file, None, None, ("*",)), name)
                 setattr(PythonBackend, name, kernel)  # the next call gets the kernel directly
                 return getattr(self, name)
-        if MICRO:
-            raise AttributeError("backend 'python' has no " + name)
-        from ..backend.registry import lacks
+        if not MICRO:
+            from ..backend.registry import lacks
 
-        return lacks(self, name)
+            return lacks(self, name)
+        raise AttributeError(name)
 
     def from_bytes(self, data, dtype, shape):
         return Tensor((borrow(data, dtype, shape), 0, None), dtype, tuple(shape), self)

@@ -3,7 +3,6 @@
 import math
 
 from .. import dtypes
-from ..errors import refuse
 from ..shapes import broadcast, size
 from . import scalars
 from .buffers import MICRO, code_of, flat, is_narrow, store, wrapper
@@ -55,7 +54,9 @@ def binary(backend, op, a, b):
     shape = a.shape if a.shape == b.shape else broadcast(a.shape, b.shape)
     out = dtypes.bool if op in _COMPARING else a.dtype
     if op not in _FAST:
-        refuse("no kernel", op, "the python")
+        from .lacking import no_kernel
+
+        no_kernel(op)
     function = _FAST[op][0 if a.dtype.is_float else 1]
     exact = out.is_integer and is_narrow(out)  # the buffer's type would not detect an overflow
     if not exact:

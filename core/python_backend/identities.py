@@ -1,9 +1,5 @@
 """The identity element of a reduction: its result for no elements, and the value of padding."""
 
-from ..errors import refuse
-
-INF = float("inf")
-
 
 def identity(op, dtype):
     """The result of op for no elements."""
@@ -11,17 +7,11 @@ def identity(op, dtype):
         return 1
     if op == "sum" or op == "any":
         return 0
-    if op not in ("max", "min"):
-        refuse("no kernel", "reduce " + op, "the python")
+    smallest = op != "max"
+    if smallest and op != "min":
+        from .lacking import reduction
+
+        reduction(op)
     if dtype.is_float:
-        return -INF if op == "max" else INF
-    if dtype.is_bool:
-        return op == "min"
-    return dtype.range[op != "max"]
-
-
-def outside(op, dtype):
-    """The value around a pooled tensor."""
-    if op not in ("max", "sum"):
-        refuse("no kernel", "pool " + op, "the python")
-    return identity(op, dtype)
+        return float("inf" if smallest else "-inf")
+    return smallest if dtype.is_bool else dtype.range[smallest]

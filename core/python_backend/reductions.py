@@ -1,7 +1,6 @@
 """Reductions and scans over contiguous rows."""
 
 from .. import dtypes
-from ..errors import refuse
 from ..shapes import reduced, size
 from . import scalars
 from .buffers import MICRO, build, code_of, flat
@@ -45,7 +44,9 @@ def _function(op, dtype):
         return smallest if dtype.is_float else min
     found = {"sum": sum, "prod": _product, "any": any, "all": all}.get(op)
     if not found:
-        refuse("no kernel", "reduce " + op, "the python")
+        from .lacking import no_kernel
+
+        no_kernel("reduce " + op)
     return found
 
 
@@ -90,7 +91,9 @@ def reduce(backend, op, x, axes, keepdims):
 
 def argreduce(backend, op, x, axis, keepdims):
     if op not in ("max", "min"):
-        refuse("no kernel", "argreduce " + op, "the python")
+        from .lacking import no_kernel
+
+        no_kernel("argreduce " + op)
     values, length = rows(backend, x, (axis,))
     function = _function(op, x.dtype)
     results = []
@@ -122,7 +125,9 @@ def cumulative(backend, op, x, axis):
             elif op == "prod":
                 values[i] *= values[i - step]
             elif not join:
-                refuse("no kernel", "cumulative " + op, "the python")
+                from .lacking import no_kernel
+
+                no_kernel("cumulative " + op)
             else:
                 values[i] = join(values[i], values[i - step])
     return backend.new(build(x.dtype, values, len(values)), x.dtype, x.shape)

@@ -1,6 +1,5 @@
 """Placing elements by index."""
 
-from ..errors import refuse
 from ..shapes import strides as row_major
 from . import scalars
 from .buffers import MICRO, build, flat, run
@@ -22,7 +21,9 @@ def scatter(backend, x, indices, updates, axis, op):
         elif op == "mul":
             out[o] *= values[i]
         elif not join:
-            refuse("no kernel", "scatter " + op, "the python")
+            from .lacking import no_kernel
+
+            no_kernel("scatter " + op)
         else:
             out[o] = join(out[o], values[i])
     return backend.new(build(x.dtype, out, len(out)), x.dtype, x.shape)

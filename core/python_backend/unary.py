@@ -3,7 +3,6 @@
 import math
 
 from .. import dtypes
-from ..errors import refuse
 from . import scalars
 from .buffers import flat, is_narrow, store, wrapper
 
@@ -56,7 +55,9 @@ def _of(op, dtype):
         f = scalars.rounding(_ROUNDING[op])
         return f, f
     if op not in _FLOAT:
-        refuse("no kernel", op, "the python")
+        from .lacking import no_kernel
+
+        no_kernel(op)
     f, on_error = _FLOAT[op]
     return f, scalars.guarded(f, on_error)
 

@@ -3,14 +3,18 @@
 from ..shapes import size, window
 from .buffers import build, listed
 from .convolution import positions
-from .identities import outside
+from .identities import identity
 from .reductions import largest
 
 
 def pool(backend, op, x, kernel, stride, padding, dilation):
     n = len(kernel)
     spatial = tuple([window(x.shape[i + 2], kernel[i], stride[i], padding[i], dilation[i]) for i in range(n)])
-    fill = outside(op, x.dtype)
+    if op not in ("max", "sum"):
+        from .lacking import no_kernel
+
+        no_kernel("pool " + op)
+    fill = identity(op, x.dtype)
     for low, high in padding:
         if low or high:
             x = backend.pad(x, ((0, 0), (0, 0)) + tuple(padding), fill)

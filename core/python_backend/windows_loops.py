@@ -3,7 +3,7 @@
 from ..shapes import size, strides, window
 from .buffers import allocate, flat, is_narrow, store, wrapper
 from .convolution_loops import _corner, offsets_nd
-from .identities import outside
+from .identities import identity
 
 
 def pool(backend, op, x, kernel, stride, padding, dilation):
@@ -12,11 +12,12 @@ def pool(backend, op, x, kernel, stride, padding, dilation):
     spatial = tuple([window(inside[i], kernel[i], stride[i], padding[i], dilation[i]) for i in range(n)])
     source, area, steps = flat(x), size(inside), strides(inside)
     planes, count = x.shape[0] * x.shape[1], size(spatial)
-    start = outside(op, x.dtype)
+    total = planes * count
+    start = identity(op, x.dtype)
     taps = offsets_nd(kernel, dilation)
-    direct = op == "max" or (x.dtype.is_float and not is_narrow(x.dtype))
-    out = allocate(x.dtype, planes * count) if direct else [0] * (planes * count)
     largest = op == "max"
+    direct = largest or (x.dtype.is_float and not is_narrow(x.dtype))
+    out = allocate(x.dtype, total) if direct else [0] * total
     for position in range(count):
         corner = _corner(position, spatial, stride, padding)
         inner = []  # the taps inside the input, the same in every plane
@@ -43,5 +44,5 @@ def pool(backend, op, x, kernel, stride, padding, dilation):
     if not direct:
         if x.dtype.is_integer:
             out = map(wrapper(x.dtype), out)
-        out = store(x.dtype, out, planes * count)
+        out = store(x.dtype, out, total)
     return backend.new(out, x.dtype, x.shape[:2] + spatial)
