@@ -18,7 +18,7 @@ from support.rows import every
 
 
 @pytest.mark.needs("gpu-driver")
-@every("name", PROGRAMS, share=6)  # each kernel is compiled first
+@every("name", PROGRAMS, share=3)  # each kernel is compiled first
 def test_kernels_of_the_gpu_compute_what_numpy_does(name: str) -> None:
     assert not difference(name, "wgpu")
 
