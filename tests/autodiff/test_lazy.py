@@ -25,7 +25,7 @@ print([name for name in sys.modules if "autodiff" in name or "optim" in name])
 """
 REGRESSION = """
 import gc
-gc.threshold(16384)  # collected only when the heap is full, it scatters: whether 1,280 bytes in a row remain is chance
+gc.threshold(16384)  # a heap collected only when it is full fragments: 1,280 bytes in a row are chance
 import emberlet
 from emberlet import nn, optim
 from emberlet.optim import GradientsParams
