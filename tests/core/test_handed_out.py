@@ -13,7 +13,8 @@ def test_an_assignment_changes_no_memory_that_was_handed_out(tmp_path: Path) -> 
     """In a process of its own, which reading freed memory may end."""
     path = tmp_path / "weights.bpk"
     nn.Linear(150, 150, backend="numpy").save_file(path)
-    done = subprocess.run([sys.executable, "-c", _HANDED_OUT, path], capture_output=True, text=True, check=False)
+    command = [sys.executable, "-c", _HANDED_OUT, path]
+    done = subprocess.run(command, capture_output=True, encoding="utf-8", check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
