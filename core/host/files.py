@@ -100,10 +100,9 @@ class FileBytes:
         view, done = memory_for_tensor(count), 0
         if view is None:
             view = self._pages(count)
-        with self._lock:
-            self._file.seek(start)
-            while done < count and (got := self._file.readinto(view[done:])):
-                done += got
+        # as in `_piece`, from no place that processes share
+        while done < count and (got := os.preadv(self._file.fileno(), [view[done:]], start + done)):
+            done += got
         if done < count:
             raise self._truncated(count - done)
         return view.toreadonly()

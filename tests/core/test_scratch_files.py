@@ -35,6 +35,19 @@ def test_abandoned_scratch_files_are_removed(
     assert all((tmp_path / name).exists() for name in others)
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes that share an open file")
+@pytest.mark.parametrize("size", [100, LARGE, 3 * LARGE])
+def test_reading_neither_uses_nor_moves_the_place_that_forked_processes_share(tmp_path: Path, size: int) -> None:
+    path = tmp_path / "x"
+    content = os.urandom(size)
+    path.write_bytes(content)
+    found = FileBytes(path)
+    descriptor = found._file.fileno()
+    os.lseek(descriptor, 7, os.SEEK_SET)
+    assert bytes(found[0:size]) == content
+    assert os.lseek(descriptor, 0, os.SEEK_CUR) == 7
+
+
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes")
 @pytest.mark.parametrize("kind", ["pipe", "link", "second name", "folder"])
 def test_what_is_no_scratch_file_stays_whatever_its_name(tmp_path: Path, kind: str) -> None:
