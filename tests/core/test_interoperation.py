@@ -170,3 +170,10 @@ def test_copies_and_pickles_name_the_backend(backend):
 def test_a_stream_to_another_device_is_refused():
     with pytest.raises(ArgumentError, match="stream must be None"):
         emberlet.asarray([1.0]).to_device("python", stream=1)
+
+
+def test_a_numpy_string_is_copied_also_after_arrays_were_taken() -> None:
+    emberlet.asarray(np.ones(2))
+    assert emberlet.asarray(np.str_("ab")).tolist() == "ab"
+    with pytest.raises(ArgumentError, match="copy"):
+        emberlet.asarray(np.str_("ab"), copy=False)

@@ -175,25 +175,20 @@ def test_levels_are_quotients_rounded_half_to_even_and_saturated(backend: Any, s
         np.testing.assert_array_equal(found, (want.astype(np.float32) - zero) * 0.5)
 
 
-@pytest.mark.parametrize("late", [False, True])
+@pytest.mark.parametrize("constant", [False, True])
 @pytest.mark.parametrize("weight", [(1, 1, 1), (2, 1, 1), (1, 1, 2)])
 @pytest.mark.parametrize("pixels", [1, 4])
-def test_products_of_one_element_keep_their_axes(late: bool, weight: tuple[int, ...], pixels: int) -> None:
+def test_products_of_one_element_keep_their_axes(constant: bool, weight: tuple[int, ...], pixels: int) -> None:
     rng = np.random.default_rng(pixels)
-    x = rng.integers(0, 256, (1, 1, pixels + weight[2] - 1)).astype(np.uint8)
-    w = rng.integers(0, 256, weight).astype(np.uint8)
+    x, w, matrix = (drawn(rng, s, "uint8") for s in ((1, 1, pixels + weight[2] - 1), weight, (1, weight[0])))
     zero = np.uint8(7)
+    want = [[[((x[0, 0, at : at + weight[2]].astype(int) - 7) * (row[0] - 1)).sum() for at in range(pixels)]
+             for row in w.astype(int)]], (x[0, :, :1].astype(int) - 7) @ (matrix.astype(int) - 1)  # fmt: skip
 
-    def layers(x: Any, zero: Any, w: Any = None) -> Any:
-        w = emberlet.asarray(fixed, device=x.backend) if w is None else w
-        rows, columns = F.reshape(x, (-1, x.shape[2])), F.reshape(w, (w.shape[0] * w.shape[2], 1))[: x.shape[2]]
-        columns = F.tile(columns, (x.shape[2] // columns.shape[0] + 1, 1))[: x.shape[2]]
-        return F.conv_integer(x, w, zero, 1), F.matmul_integer(rows, columns, zero, 1)
+    def layers(x: Any, zero: Any, *own: Any) -> Any:
+        weight, right = own or [emberlet.asarray(a, backend=x.backend) for a in (w, matrix)]
+        return F.conv_integer(x, weight, zero, 1), F.matmul_integer(x[0, :, :1], right, zero, 1)
 
-    fixed = w
-    given = (x, zero) if late else (x, zero, w)
-    tensors = [[emberlet.asarray(a, backend=b) for a in given] for b in ("native", "numpy")]
-    for found, want in zip(
-        compiled(layers, *tensors[0], backend="native")(*tensors[0]), layers(*tensors[1]), strict=True
-    ):
-        np.testing.assert_array_equal(np.asarray(found), np.asarray(want))
+    tensors = [emberlet.asarray(a, backend="native") for a in ((x, zero) if constant else (x, zero, w, matrix))]
+    for found, exact in zip(compiled(layers, *tensors, backend="native")(*tensors), want, strict=True):
+        np.testing.assert_array_equal(np.asarray(found), exact)

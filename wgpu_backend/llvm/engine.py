@@ -10,7 +10,6 @@ import ctypes
 import marshal
 import math
 import mmap
-import os
 import struct
 import time
 import weakref
@@ -36,15 +35,6 @@ _RUN: _Key = ("run", None, False)
 _WORK: _Key = ("work", None, False)
 _compiling = lock()  # LLVM's objects are made and used by one thread at a time
 _known: weakref.WeakValueDictionary[_Key, Code] = weakref.WeakValueDictionary()
-
-
-def _after_fork() -> None:
-    global _compiling
-    _compiling = lock()  # another thread may have held it
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
 
 
 class Code:

@@ -10,7 +10,6 @@ is another one. Nothing writes to copies, whose pages are read-only. A copy live
 from __future__ import annotations
 
 import mmap
-import os
 import sys
 import threading
 from contextlib import suppress
@@ -36,15 +35,6 @@ LEAST = 1 << 20  # bytes of weights that are worth a range
 PIECE = 1 << 22  # bytes that a thread copies or compares at once
 _SAMPLE = 32  # bytes at the beginning, in the middle and at the end, by which a weight is found
 _sharing = lock()
-
-
-def _after_fork() -> None:
-    global _sharing
-    _sharing = lock()  # another thread may have held it
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
 
 
 class Shared:

@@ -10,7 +10,7 @@ _from_array = []  # interop's, once it was needed: an import statement takes as 
 
 def from_object(obj, dtype, backend, copy):
     """See `asarray`."""
-    if _from_array and hasattr(type(obj), "__array_interface__"):
+    if _from_array and hasattr(type(obj), "__array_interface__") and not isinstance(obj, str):
         return _from_array[0](obj, dtype, get_backend(backend), copy)
     if hasattr(obj, "dequantize") and hasattr(obj, "zero_point"):  # Quantized
         from .transfer import converted
