@@ -16,6 +16,7 @@ from support.rows import every
 
 Array = np.ndarray[Any, Any]
 SCALES = [1.0, 0.5, 0.059113365, 3.7e-7, 1.994355, 123.25, 1e-20, 7e19]
+SCALES += [1317 * 2.0**-16, (2**20 - 1) * 2.0**-30, (2**20 - 3) * 2.0**-13, (2**21 - 1) * 2.0**-26]  # of 11 to 21 bits
 
 
 def drawn(rng: np.random.Generator, shape: tuple[int, ...], kind: str) -> Array:

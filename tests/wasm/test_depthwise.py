@@ -1,4 +1,5 @@
-"""Depthwise convolutions in WebAssembly of images and filters that do not lie in memory in the order they are read."""
+"""Depthwise convolutions in WebAssembly and in machine code: of images and filters that do not lie in memory in the
+order they are read, with borders, and of small pictures of integers."""
 
 from __future__ import annotations
 
@@ -75,3 +76,31 @@ def test_a_depthwise_convolution_has_the_border_of_its_padded_image(
         np.asarray(F.conv2d(F.pad(F.exp(tensors[0]), PADS[pads]), tensors[1], groups=32))
     found = compile(model, *tensors, backend=where)(*tensors) if planned else model(*tensors)
     np.testing.assert_allclose(np.asarray(found), want, rtol=1e-4, atol=1e-4)
+
+
+@every("seed", range(16))
+def test_a_depthwise_convolution_of_a_small_picture_of_integers_is_exact(where: str, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    axes = seed % 2 + 1
+    batch, channels = (int(n) for n in rng.integers(1, [4, 40]))
+    inside = [int(n) for n in rng.integers(1, 5, axes)]
+    kernel, stride, dilation = ([int(n) for n in rng.integers(1, end, axes)] for end in (6, 4, 3))
+    reach = [d * (k - 1) + 1 for k, d in zip(kernel, dilation, strict=True)]
+    padding = []
+    for n, r in zip(inside, reach, strict=True):
+        first = int(rng.integers(0, r + 1))
+        padding.append((first, max(r - n - first, int(rng.integers(0, r + 1)))))
+    x = rng.integers(0, 256, (batch, channels, *inside), np.uint8)
+    w = rng.integers(-128, 128, (channels, 1, *kernel), np.int8)
+    around = np.pad(x.astype(int) - 77, [(0, 0), (0, 0), *padding])
+    seen = np.lib.stride_tricks.sliding_window_view(around, reach, tuple(range(2, 2 + axes)))
+    steps = tuple(slice(None, None, s) for s in stride), tuple(slice(None, None, d) for d in dilation)
+    seen = seen[(slice(None), slice(None), *steps[0], *steps[1])]
+    want = np.einsum("nc...k,ck->nc...", seen.reshape(*seen.shape[: 2 + axes], -1), w.reshape(channels, -1).astype(int))
+
+    def model(x: Any) -> Any:
+        weight = emberlet.asarray(w, backend=x.backend)
+        return F.conv_integer(x, weight, 77, stride=stride, padding=padding, dilation=dilation, groups=channels)
+
+    given = emberlet.asarray(x, backend=where)
+    np.testing.assert_array_equal(np.asarray(compile(model, given, backend=where)(given)), want)
