@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from emberlet.micro.builder.boards import BOARDS
 from emberlet.micro.builder.build import Options, build
@@ -14,7 +15,7 @@ from emberlet.micro.builder.quantization.calibrate import samples_from
 
 from tools.boards_in_qemu import EmulatedBoard
 from tools.microcontrollers.models import build_digits
-from tools.microcontrollers.networks import ds_cnn, samples
+from tools.microcontrollers.networks import SMALL, ds_cnn, samples
 from tools.microcontrollers.random_layers import assembly_cases, program_of, viper_cases
 from tools.microcontrollers.running import counted, counted_in_whole, stack_used, wrong_on_board
 from tools.micropython_builds import firmware
@@ -71,6 +72,39 @@ def test_the_stack_is_as_predicted(name: str, how: str) -> None:
     predicted = next(iter(built.costs.values())).stack
     measured = stack_used(board, built)
     assert measured <= predicted <= 1.25 * measured
+
+
+RUN = """
+import gc, model
+
+kernels = model._kernels
+print(model.run is kernels.drive)
+again = kernels.bind(model.A, model.W, model.T)
+print(again is kernels.drive)
+with open("/rom/inputs", "rb") as f:
+    inputs = f.read()
+for run in (model.run, again, model.run):
+    gc.collect()  # nothing that `run` reads may be reused
+    junk = [bytes(n) for n in range(300)]
+    for k in range(0, len(inputs), 16):
+        model.input[:] = inputs[k : k + 16]
+        run()
+        print(*model.output)
+"""
+
+
+@pytest.mark.parametrize("name", firmware.EVERY)
+def test_run_is_the_driver_itself_in_the_first_binding(name: str) -> None:
+    board, graph = EmulatedBoard(name), replace(SMALL["dense 16 → 16"](), name="model")
+    options = Options("model", "romfs", [replace(BOARDS["rp2"], name=name, arch=board.arch)], method="minmax")
+    built = build(graph, options, samples(graph))
+    (source,), (target,) = built.graph.inputs, built.graph.outputs
+    given = np.random.default_rng().integers(0, 256, (3, 16), np.uint8)
+    files = {**built.deployed[board.arch], "inputs": given.tobytes()}
+    first, second, *lines = board.run(RUN, files).splitlines()
+    assert (first, second) == ("True", "False")
+    due = [" ".join(map(str, built.graph.run({source: x})[target].reshape(-1))) for x in given]
+    assert lines == 3 * due
 
 
 def test_a_failing_program_says_why() -> None:

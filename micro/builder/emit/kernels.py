@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from ..assembly.driver import Call, Kernel, Table
+from ..assembly.driver import KEPT, Call, Kernel, Table
 from ..assembly.driver.layers import numbers_listed, numbers_put
 from ..assembly.registry import FAMILIES, calls, sums, sums_in_assembly, table, units
 from ..functions import FROM_MATH
@@ -86,7 +86,7 @@ def kernels_source(program: Program, dialect: str, arch: str = "") -> str:
     text = "\n\n".join([*made.functions, *filter(None, own)])
     begin = ["global a, w, t, l", *made.begin] if made.begin else []  # as variables of `bind` they would be too many
     run = ["def run():", *(f"    {line}" for line in lines or ["pass"])]
-    bind = "def bind(A, W, T):\n" + "".join(f"    {line}\n" for line in [*begin, *run, "return run"])
+    bind = "def bind(A, W, T):\n" + "".join(f"    {line}\n" for line in [*begin, *run, *_returned(lines)])
     return "\n\n".join([_imports(text, dialect), text, bind, _reset(program), _PREPARE[dialect]]).lstrip("\n")
 
 
@@ -154,6 +154,16 @@ def _layers(program: Program, dialect: str, arch: str) -> Emitted:  # noqa: C901
         for port in program.outputs:
             listed.append(driver.add([numbers_listed(family, port)]) if is_listed(port) else (0, 0))
     return Emitted(functions, _ADDRESSES if family else [], groups, driver, put, listed)
+
+
+def _returned(lines: Sequence[str]) -> list[str]:
+    """The end of `bind`. Where one call of the driver does everything, `run` is the driver itself, which keeps its
+    arguments, if the port's functions are as it expects."""
+    found = _PART.fullmatch(lines[0]) if len(lines) == 1 else None
+    if found is None or found[1] == found[2]:
+        return ["return run"]
+    kept = f"{DRIVE}(a, w, t, l, {found[2]}, {found[1]}, addressof(kept) >> 2, {DRIVE})"
+    return ["from array import array", f"kept = array('I', bytes({4 * KEPT}))", f"return {DRIVE} if {kept} else run"]
 
 
 def _joined(lines: list[str]) -> list[str]:

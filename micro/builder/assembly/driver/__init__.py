@@ -6,6 +6,11 @@ call in the table is a word, then the fields in groups of four, of 16 bits each 
 half the kernel's place from the table (16 bits), two flags, and from the highest bit on a bit for each group, set if it
 is one of 32 bits, and a last bit that is set.
 
+If `start` lies behind `end`, nothing runs: the words of the state are kept at `i`, the address of an array in words, as
+for a call from `end` to `start`, and `drive()` then is that call without the cost of seven arguments. MicroPython gives
+a function its own object, whose word at CHILDREN is not used for machine code; there the array's address is kept. An
+eighth argument, the function, shows that this is so; the call returns 1, or 0 if it is not.
+
 While a kernel runs, its frame (frame.py) is at the stack pointer and holds the fields; V0, V1 and V2 (r0, r1 and r2)
 are the addresses of A, W and T. It may change every register of the scalar machine, and ends with a branch to `DRIVER`.
 Above the frame are the words of `STATE`.
@@ -30,6 +35,12 @@ STATE = ("A", "W", "T", "base", "position", "end", "i", "o", "count", "i step", 
 
 ARGUMENTS = 7
 """Of `drive`."""
+
+CHILDREN = 8
+"""Where a function object (MicroPython's mp_obj_fun_bc_t) has its table of inner functions, which these have not."""
+
+KEPT = 7
+"""Words of the state that `drive()` begins with."""
 
 SPANS = 4
 """Fields are copied to the frame in groups of so many."""

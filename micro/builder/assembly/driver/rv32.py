@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from ..frame import Frame
 from ..rv32 import A0, A1, A2, A3, A4, A5, A6, A7, SP, T0, T1, T2, T3, T4, T5, T6, ZERO, Rv32
-from . import DRIVER, GROUPS, PLUS_I, PLUS_O, STATE
+from . import ARGUMENTS, CHILDREN, DRIVER, GROUPS, PLUS_I, PLUS_O, STATE
 from .loops import AGAIN, REPEAT
+
+WORDS = (A0, A1, A2, A4, A5, A6, A7)
+"""The registers of the state's first words at the start."""
 
 
 def _sign(flag: int) -> int:
@@ -17,6 +20,8 @@ def begin(frame: int, table: int) -> Rv32:
     """See driver.Begin. Kernels take their state's address from t5."""
     a, size = Rv32(), frame + 4 * len(STATE)
     a.addi(SP, SP, -size)
+    a.b_if("eq", A1, ZERO, "again")
+    a.addi(T0, A0, 0)
     for k, buffer in enumerate((A0, A1, A2)):
         a.lw(buffer, A3, 4 * k)
         a.srai(buffer, buffer, 1)
@@ -30,7 +35,9 @@ def begin(frame: int, table: int) -> Rv32:
     a.addi(A4, A4, table)
     a.add(A5, A5, A4)
     a.add(A6, A6, A4)
-    for k, word in enumerate((A0, A1, A2, A4, A5, A6, A7)):
+    a.b_if("lt", A6, A5, "keep")
+    a.label("begin")
+    for k, word in enumerate(WORDS):
         a.sw(word, SP, frame + 4 * k)
 
     a.label(DRIVER)
@@ -88,9 +95,35 @@ def begin(frame: int, table: int) -> Rv32:
     a.lw(A0, SP, frame + _state("i"))
     a.slli(A0, A0, 1)
     a.addi(A0, A0, 1)
+    a.label("leave")
     a.addi(SP, SP, size)
     a.ret()
+    _keep(a)
     return a
+
+
+def _keep(a: Rv32) -> None:
+    """Keep the words of the state in the function, which is in t0, and begin with those that it kept, which is in
+    a0."""
+    a.label("keep")
+    a.lw(T1, A3, 4 * ARGUMENTS)
+    a.lw(T2, T0, CHILDREN)
+    a.b_if("ne", T1, T0, "refuse")
+    a.b_if("ne", T2, ZERO, "refuse")
+    a.slli(T1, A7, 2)
+    a.sw(T1, T0, CHILDREN)
+    for k, word in enumerate((A0, A1, A2, A4, A6, A5, ZERO)):
+        a.sw(word, T1, 4 * k)
+    a.addi(A0, ZERO, 3)
+    a.j("leave")
+    a.label("refuse")
+    a.addi(A0, ZERO, 1)
+    a.j("leave")
+    a.label("again")
+    a.lw(T0, A0, CHILDREN)
+    for k, word in enumerate(WORDS):
+        a.lw(word, T0, 4 * k)
+    a.j("begin")
 
 
 def _state(name: str) -> int:

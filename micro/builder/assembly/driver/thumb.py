@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..frame import Frame
 from ..scalar_thumb import ScalarThumb
 from ..thumb import LR, PC, R0, R1, R2, R3, R4, R5, R6, R7, R8, R9, R10, R11, SP, Thumb
-from . import DRIVER, GROUPS, PLUS_I, PLUS_O, STATE
+from . import CHILDREN, DRIVER, GROUPS, PLUS_I, PLUS_O, STATE
 from .loops import AGAIN, REPEAT
 
 POSITION = 4 * STATE.index("position")
@@ -25,6 +25,9 @@ def begin(frame: int, table: int) -> Thumb:
         a.mov(low, high)
     a.push(R4, R5, R6, R7)
     a.sub_sp(size)
+    a.cmp_imm(R1, 0)
+    a.b_if("eq", "again")
+    a.mov(R7, R0)
     a.ldmia(R3, R0, R1, R2, R4)
     for buffer in (R0, R1, R2):
         a.asrs(buffer, buffer, 1)
@@ -32,6 +35,7 @@ def begin(frame: int, table: int) -> Thumb:
     a.lsrs(R4, R4, 1)
     a.add(R1, R4)
     a.ldmia(R3, R4, R5, R6)
+    a.mov(R8, R3)
     for number in (R4, R5, R6):
         a.asrs(number, number, 1)
     a.mov(R3, PC)
@@ -40,6 +44,9 @@ def begin(frame: int, table: int) -> Thumb:
     a.adds(R4, R4, R3)
     a.adds(R5, R5, R3)
     a.adds_imm(R3, 1)  # Thumb code
+    a.cmp(R4, R5)
+    a.b_if("gt", "keep")
+    a.label("begin")
     a.add_from_sp(R7, frame)
     a.stmia(R7, R0, R1, R2, R3, R4, R5, R6)
 
@@ -93,12 +100,46 @@ def begin(frame: int, table: int) -> Thumb:
     a.ldr(R0, R7, _state("i"))
     a.lsls(R0, R0, 1)
     a.adds_imm(R0, 1)
+    a.label("leave")
     a.add_sp(size)
     a.pop(R4, R5, R6, R7)
     for low, high in HIGH:
         a.mov(high, low)
     a.pop(R4, R5, R6, R7, PC)
+    _keep(a)
     return a
+
+
+def _keep(a: Thumb) -> None:
+    """Keep the words of the state in the function, which is in r7, and begin with those that it kept, which is in
+    r0."""
+    a.label("keep")
+    a.str_(R3, SP)
+    a.mov(R3, R8)
+    a.ldr(R3, R3)
+    a.cmp(R3, R7)
+    a.b_if("ne", "refuse")
+    a.ldr(R3, R7, CHILDREN)
+    a.cmp_imm(R3, 0)
+    a.b_if("ne", "refuse")
+    a.lsls(R6, R6, 2)
+    a.str_(R6, R7, CHILDREN)
+    a.mov(R7, R6)
+    a.ldr(R3, SP)
+    a.mov(R6, R4)
+    a.mov(R4, R5)
+    a.mov(R5, R6)
+    a.movs(R6, 0)
+    a.stmia(R7, R0, R1, R2, R3, R4, R5, R6)
+    a.movs(R0, 3)
+    a.b("leave")
+    a.label("refuse")
+    a.movs(R0, 1)
+    a.b("leave")
+    a.label("again")
+    a.ldr(R7, R0, CHILDREN)
+    a.ldmia(R7, R0, R1, R2, R3, R4, R5, R6)
+    a.b("begin")
 
 
 def _state(name: str) -> int:
