@@ -58,6 +58,23 @@ def test_there_is_one_native_backend() -> None:
         emberlet.get_backend("native:1")
 
 
+@pytest.mark.parametrize(("layer", "gates"), [(F.lstm, 4), (F.gru, 3), (F.rnn, 1)])
+def test_directions_of_recurrent_layers_run_apart_where_their_matrices_are_large(
+    layer: Any, gates: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    random = np.random.default_rng(0)
+    shapes = (5, 2, 6), (2, 8 * gates, 6), (2, 8 * gates, 8), (2, 16 * gates)
+    given = [random.standard_normal(s).astype(np.float32) for s in shapes]
+    lengths = np.array([5, 3], np.int32)
+    backend = NativeBackend()
+    native = [emberlet.asarray(x, backend=backend) for x in given]
+    for apart, lens in ((1 << 21, None), (0, None), (0, lengths)):
+        monkeypatch.setattr(backend_module, "APART", apart)
+        expected = layer(*given, direction="bidirectional", sequence_lens=lens)
+        for found, y in zip(layer(*native, direction="bidirectional", sequence_lens=lens), expected, strict=True):
+            np.testing.assert_allclose(np.asarray(found), np.asarray(y), rtol=1e-4, atol=1e-5)
+
+
 def stack(x: Any) -> Any:
     return F.softmax(F.tanh(x) @ F.permute_dims(x, (1, 0)), axis=1).sum(axis=0)
 

@@ -74,6 +74,25 @@ def test_open_sizes_are_shared_too(function: Any) -> None:
     assert len(compiled._open) == 1
 
 
+@pytest.mark.parametrize("count", [1, 2, 3, 8])
+def test_a_matrix_that_is_read_again_from_its_end_gives_the_same_results(count: int) -> None:
+    matrix = RANDOM.standard_normal((300, 300)).astype(np.float32) / 16
+
+    def steps(x: Any) -> Any:
+        m = emberlet.asarray(matrix, backend=x.backend)
+        for _ in range(5):
+            x = F.tanh(x @ m)
+        return x
+
+    x = expected = RANDOM.standard_normal((1, 300)).astype(np.float32)
+    for _ in range(5):
+        expected = np.tanh(expected @ matrix)
+    found = made(count, steps, x)
+    for _ in range(3):
+        np.testing.assert_allclose(np.asarray(found(x)), expected, rtol=1e-4, atol=1e-5)
+    assert bytes_of(found(x)) == bytes_of(made(1, steps, x)(x))
+
+
 def test_runs_of_several_callers_overlap() -> None:
     models = [made(3, network, PICTURES), made(2, network, PICTURES)]
     want = bytes_of(made(1, network, PICTURES)(PICTURES))

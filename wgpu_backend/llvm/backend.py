@@ -6,6 +6,7 @@ from typing import Any
 
 from emberlet import dtypes
 from emberlet.errors import BackendError
+from emberlet.sizes.size import typical
 
 from ..arena import ArenaBackend
 from ..wasm.image import Layout
@@ -20,6 +21,7 @@ ROWS = {16: 14, 8: 6, 4: 6}
 # Elements of the largest tensor of an eager operation whose kernel takes longer to compile well than it saves.
 SMALL = 1 << 11
 MOST = 1 << 32  # bytes of a plan's memory, whose addresses have 32 bits
+APART = 1 << 21  # bytes of the matrices of a recurrent layer's directions, from which they run apart
 _CODE = 8  # bytes that a byte of a kernel's code takes once it is compiled
 
 
@@ -63,6 +65,12 @@ class NativeBackend(ArenaBackend):
 
         good = q.dtype is dtypes.float32 and serves(q, keys, values)
         return record(self, good, q, keys, values, bias, scale, softcap, blind, sink)
+
+    @staticmethod
+    def directions_apart(r: Any) -> bool:
+        """Whether a recurrent layer runs one direction after the other: where the matrices r (directions, …) of both
+        do not fit into the cache, a step of one finds some of its own there."""
+        return bool(APART <= 4 * typical(r.size))
 
     def _compiled(self, plan: Any) -> tuple[Any, Any, int]:
         found = Compiled(plan, quick=True)

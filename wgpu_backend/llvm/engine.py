@@ -186,8 +186,13 @@ class Steps:
         self.codes, self._runner, self._worker = codes(functions, quick)
         self._arguments = [(ctypes.c_uint32 * len(given))(*given) for _, given in each]
         words = []
+        turned: dict[int, bool] = {}  # of a matrix: whether the next step that reads it goes backward
         for compiled, given, f in zip(self.codes, self._arguments, functions, strict=True):
-            words += [compiled.address, ctypes.addressof(given), threads.tasks(f, count)]
+            backward = False
+            if f.streams is not None:  # it begins with what the caches still have of the matrix
+                backward = turned.get(given[f.streams], False)
+                turned[given[f.streams]] = not backward
+            words += [compiled.address, ctypes.addressof(given), threads.tasks(f, count, backward)]
         self._table = (ctypes.c_uint64 * len(words))(*words)
         self.call = threads.RUNS(self._runner.address)
         self.threads = count

@@ -1,7 +1,8 @@
 """Runs the steps of a plan on several threads.
 
 A shared step is cut into tasks, which threads take one by one until none is left; the step ends when all are done, so
-that a thread that comes late holds up nobody. Threads spin during a run and a little longer, then they park in
+that a thread that comes late holds up nobody. A thread takes its own share first, the same in each run of a step: what
+it read last time is in its cache. Threads spin during a run and a little longer, then they park in
 Python, where they wait without a lock of the interpreter. One run has them at a time; another one meanwhile is alone.
 
 A thread says in machine code that it parks: it gets back into Python only when the interpreter's lock is free, and a
@@ -25,13 +26,19 @@ from ..wasm.kernels import split
 
 MOST = 8  # threads of a plan
 PATIENCE = 4000  # looks of a thread for work after a run, before it parks: about 100 us
-TASKS = 2  # of a shared step for each thread
+BACKWARD = 1 << 15  # of a step: each thread takes its last task first
+PARTS = 8  # of a step that one thread runs backward
+TASKS = 2  # of a shared step for each thread; all of them are at most 16
 
 # At the address of `control`, in lines of 64 bytes: the number of the shared step, how many threads the plan has
-# scratch memory for, the step's tasks and the next task, in 24, 8, 16 and 16 bits; how many tasks are done; whether a
+# scratch memory for, how many tasks the step has, with BACKWARD, and a bit for each that is taken, in 24, 8, 16 and
+# 16 bits; how many tasks are done; whether a
 # plan runs; the step, the plan's memory and the system's yield; of each thread but the caller's, whether it parks.
 _LINES = 5
 _COMMON = """
+declare i64 @llvm.cttz.i64(i64, i1)
+declare i64 @llvm.ctlz.i64(i64, i1)
+
 define internal void @one(ptr %memory, ptr %step, i32 %part, i32 %parts, i32 %thread) alwaysinline {
   %function = load ptr, ptr %step
   %behind = getelementptr i8, ptr %step, i64 8
@@ -48,20 +55,40 @@ define internal void @help(ptr %control, i32 %thread) alwaysinline {
   br label %take
 take:
   %word = load atomic i64, ptr %control acquire, align 8
-  %task = and i64 %word, 65535
   %moved = lshr i64 %word, 16
-  %tasks = and i64 %moved, 65535
-  %left = icmp ult i64 %task, %tasks
+  %tasks = and i64 %moved, 255
+  %one = shl i64 1, %tasks
+  %all = sub i64 %one, 1
+  %others = xor i64 %word, -1
+  %free = and i64 %others, %all
+  %left = icmp ne i64 %free, 0
   %moved.more = lshr i64 %word, 32
   %threads = and i64 %moved.more, 255
   %room = icmp ult i64 %own, %threads
   %may = and i1 %left, %room
   br i1 %may, label %try, label %out
 try:
-  %following = add i64 %word, 1
+  %share = mul i64 %own, %tasks
+  %begin = udiv i64 %share, %threads
+  %share.end = add i64 %share, %tasks
+  %end = udiv i64 %share.end, %threads
+  %from = shl i64 -1, %begin
+  %to = shl i64 -1, %end
+  %mine = xor i64 %from, %to
+  %own.free = and i64 %free, %mine
+  %any = icmp ne i64 %own.free, 0
+  %some = select i1 %any, i64 %own.free, i64 %free
+  %first = call i64 @llvm.cttz.i64(i64 %some, i1 true)
+  %above = call i64 @llvm.ctlz.i64(i64 %some, i1 true)
+  %last = sub i64 63, %above
+  %order = and i64 %moved, BACKWARD
+  %backward = icmp ne i64 %order, 0
+  %task = select i1 %backward, i64 %last, i64 %first
+  %bit = shl i64 1, %task
+  %following = or i64 %word, %bit
   %tried = cmpxchg ptr %control, i64 %word, i64 %following acq_rel monotonic
-  %mine = extractvalue { i64, i1 } %tried, 1
-  br i1 %mine, label %work, label %take
+  %taken = extractvalue { i64, i1 } %tried, 1
+  br i1 %taken, label %work, label %take
 work:
   %step = load ptr, ptr %step.at
   %memory = load ptr, ptr %memory.at
@@ -79,7 +106,7 @@ define internal void @rest() alwaysinline {
   ret void
 }
 """
-# Runs `count` steps: of each, the address of its function, that of its arguments, and its tasks.
+# Runs `count` steps: of each, the address of its function, that of its arguments, and its tasks, with BACKWARD.
 _RUN = """
 define void @run(ptr %memory, ptr %steps, i64 %count, ptr %control, i32 %threads) {
   %done.at = getelementptr i8, ptr %control, i64 64
@@ -92,14 +119,28 @@ step:
   %n = phi i64 [ 0, %0 ], [ %next, %stepped ]
   %at = getelementptr { ptr, ptr, i64 }, ptr %steps, i64 %n
   %tasks.at = getelementptr i8, ptr %at, i64 16
-  %tasks = load i64, ptr %tasks.at
+  %shared = load i64, ptr %tasks.at
+  %tasks = and i64 %shared, 255
+  %order = and i64 %shared, BACKWARD
   %whole = icmp ult i64 %tasks, 2
   %single = icmp ult i32 %threads, 2
   %alone = or i1 %whole, %single
   br i1 %alone, label %by_itself, label %together
 by_itself:
+  %forward = icmp eq i64 %order, 0
+  br i1 %forward, label %at_once, label %backward
+at_once:
   call void @one(ptr %memory, ptr %at, i32 0, i32 1, i32 0)
   br label %stepped
+backward:
+  %parts = trunc i64 %tasks to i32
+  br label %part
+part:
+  %behind = phi i32 [ %parts, %backward ], [ %number.of, %part ]
+  %number.of = sub i32 %behind, 1
+  call void @one(ptr %memory, ptr %at, i32 %number.of, i32 %parts, i32 0)
+  %first = icmp eq i32 %number.of, 0
+  br i1 %first, label %stepped, label %part
 together:
   store ptr %at, ptr %step.at
   store ptr %memory, ptr %memory.at
@@ -110,7 +151,7 @@ together:
   %high = shl i64 %following, 40
   %own = zext i32 %threads to i64
   %limit = shl i64 %own, 32
-  %middle = shl i64 %tasks, 16
+  %middle = shl i64 %shared, 16
   %upper = or i64 %high, %limit
   %word = or i64 %upper, %middle
   store atomic i64 %word, ptr %control release, align 8
@@ -185,7 +226,8 @@ def text(name: str, triple: str) -> str:
         pause, declared = "call void @llvm.x86.sse2.pause()", "declare void @llvm.x86.sse2.pause()"
     elif triple.startswith(("aarch64", "arm64")):
         pause, declared = "call void @llvm.aarch64.hint(i32 1)", "declare void @llvm.aarch64.hint(i32)"
-    return "\n".join([declared, _COMMON.replace("PAUSE", pause), _RUN if name == "run" else _WORK])
+    body = _COMMON.replace("PAUSE", pause) + (_RUN if name == "run" else _WORK)
+    return declared + "\n" + body.replace("BACKWARD", str(BACKWARD))
 
 
 _set: list[int] = []  # the number that was set, if one was
@@ -210,9 +252,11 @@ def threads() -> int:
     return min(MOST, here)
 
 
-def tasks(function: Any, count: int) -> int:
-    """How many tasks `count` threads share a kernel's function in."""
-    return min(int(typical(function.steps)), TASKS * count) if count > 1 and split.shares(function) else 1
+def tasks(function: Any, count: int, backward: bool = False) -> int:
+    """How many tasks `count` threads share a kernel's function in, with BACKWARD if the last one is to be first."""
+    steps = int(typical(function.steps))
+    many = min(steps, TASKS * count) if count > 1 and split.shares(function) else 1
+    return BACKWARD | (many if many > 1 else min(steps, PARTS)) if backward else many
 
 
 class Pool:

@@ -137,7 +137,8 @@ class Function:
     """A function under construction. params, results: lists of types; scratch: bytes of scratch memory that it needs;
     steps: of the loop that threads share, 1 without one; work: about how many elements it reads (kernels/split.py).
     scratch and steps may be open sizes. lanes: numbers in a vector, 4 but for functions that ../llvm renders, on
-    processors with wider ones.
+    processors with wider ones. streams: the number of the parameter with the address of a matrix, where reading that
+    once takes most of the time; else None.
 
     Code goes to the innermost buffer of `buffers`. Functions are equal if their code is.
     """
@@ -152,6 +153,7 @@ class Function:
         self.steps = 1
         self.work = 0
         self.lanes = 4
+        self.streams = None
         self._key = None
 
     # -- writing --------------------------------------------------------------------------------------------------

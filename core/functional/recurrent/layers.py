@@ -9,7 +9,8 @@ direction: "forward", "reverse" or "bidirectional". sequence_lens (batch,): step
 state unchanged. clip: the bound on the inputs of the gates' activations. activations: ONNX's names, or functions, for
 each direction in turn; alphas and betas: their parameters, in order, for those that have any.
 
-The products of all steps with w are computed at once. Both directions run as one batch if their activations are equal.
+The products of all steps with w are computed at once. Both directions run as one batch if their activations are equal
+and the backend does not want them apart.
 """
 
 from ... import dtypes
@@ -121,10 +122,11 @@ class Layer:
         """(y, the last states). make_cell(functions, transposed r, biases of x, biases of the state, which directions)
         returns cell(part, states) -> new states, each (directions, batch, …)."""
         directions = len(self.turned)
-        if len(self.functions) == 1:
+        apart = operation(self.x.backend, "directions_apart")
+        if len(self.functions) == 1 and not (directions > 1 and apart and apart(self.r)):
             parts = [self._run(make_cell, self.functions[0], 0, directions)]
         else:
-            parts = [self._run(make_cell, self.functions[d], d, 1) for d in range(directions)]
+            parts = [self._run(make_cell, self.functions[d % len(self.functions)], d, 1) for d in range(directions)]
         backend = self.x.backend
         y = backend.concat([p[0] for p in parts], 1) if len(parts) > 1 else parts[0][0]
         states = [backend.concat([p[1][i] for p in parts], 0) if len(parts) > 1 else parts[0][1][i]

@@ -263,9 +263,12 @@ class Contraction:
             end = end if isinstance(end, E) else i32(end)
             last = self.f.let(select(op("i32.lt_u", last, end), last, end))
         if pack:
-            self._open_panel(first, last)
-            pack()
-            e.close()
+            if self._by_rows():
+                self._pack_rows(first, last)
+            else:
+                self._open_panel(first, last)
+                pack()
+                e.close()
             if self.tail and self.tail.alone:
                 self.tail.copy(first, last)
         if not is_open(what.rows) or least(what.rows) >= self.rows:
@@ -379,11 +382,40 @@ class Contraction:
         columns = typical(self.what.columns)
         return 4 * columns >= PAGE and 4 * columns * typical(self.what.depth()) >= FAR
 
-    def _pack(self):  # noqa: C901
+    def _by_rows(self):
+        """Whether the panels of a block are copied together, row by row: each row of a far matrix lies on pages of its
+        own, and finding a page takes longer than reading a few vectors there."""
+        e, what = self.e, self.what
+        if self.lanes == 4 or len(what.inner) > 1 or not fixed(what) or not self._is_far():
+            return False
+        return e.coefficient(self.right.attr[1], "column") == 1
+
+    def _pack_rows(self, first, last):
+        """Copy the panels of a block."""
+        e, f = self.e, self.f
+        e.loop("k0", self.what.depth())
+        at = f.let(op("i32.mul", e.counters["k0"][0], i32(self.term_bytes)))
+        self._open_panel(first, last)
+        self._copy_columns(f.let(op("i32.add", self.packed, at)))
+        e.close()
+        e.close()
+
+    def _copy_columns(self, to):
+        """Copy a panel's columns of one term, which are neighbors."""
+        e, f = self.e, self.f
+        for v in range(self.vectors):
+            e.block()
+            e.bind("column", f.let(op("i32.add", self.first_column, i32(self.lanes * v))))
+            e.lane = "column"
+            f.do(memory("v128.store", to, e.vector(self.right), offset=4 * self.lanes * v))
+            e.lane = None
+            e.close()
+
+    def _pack(self):
         """Copy the panel of the right operand that begins at the first column."""
         e, f, what = self.e, self.f, self.what
         width = self.lanes * self.vectors
-        slot, index = self.right.attr
+        index = self.right.attr[1]
         to = f.local("i32")
         f.set(to, self.packed)
 
@@ -398,15 +430,6 @@ class Contraction:
         def by_runs():
             self.runs.copy(f.get(to), [f.let(e.index(self.runs.taps, 4))], lambda vectors: vectors[0])
 
-        def by_vectors():
-            for v in range(self.vectors):
-                e.block()
-                e.bind("column", f.let(op("i32.add", self.first_column, i32(self.lanes * v))))
-                e.lane = "column"
-                f.do(memory("v128.store", f.get(to), e.vector(self.right), offset=4 * self.lanes * v))
-                e.lane = None
-                e.close()
-
         if self.runs:
             self.runs.tabulate(self.table, 4)
             loops(by_runs)
@@ -414,11 +437,17 @@ class Contraction:
         halves = self._by_axis(index)
         if e.coefficient(index, "column") is not None or halves is None:
             e.bind("column", self.first_column)
-            loops(by_vectors)
+            loops(lambda: self._copy_columns(f.get(to)))
             return
-        # A position is a pixel's position plus the tap's offset, which is the same for all pixels.
+        self._pack_places(halves, to, loops)
+
+    def _pack_places(self, halves, to, loops):
+        """`_pack` where a position is a pixel's position plus the tap's offset, which is the same for all pixels.
+        halves: the two parts of the index; to: the local with the address of a line; loops(write): writes each line."""
+        e, f = self.e, self.f
+        width = self.lanes * self.vectors
         by_column, by_k = halves
-        places, in_row = self._places(by_column, slot, 4, width)
+        places, in_row = self._places(by_column, self.right.attr[0], 4, width)
 
         def tap(n):
             return op("i32.add", places[n], f.let(e.index(by_k, 4)))

@@ -57,6 +57,7 @@ class _SingleRow(Contraction):
     def _share(self, panels):
         Contraction._share(self, panels)
         self.f.work *= 2  # the matrix is loaded for one row only
+        self.f.streams = self.right.attr[0]
 
     def _tile(self, first_row):
         """Sum and store the columns of a panel."""
