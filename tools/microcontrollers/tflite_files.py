@@ -49,14 +49,16 @@ class Written:
     zeros: tuple[int, ...] = ()
     axis: int = 0
     data: Array | None = None
+    variable: bool = False
 
 
 @dataclass
 class File:
-    """A model, or one of its subgraphs."""
+    """A model, or one of its subgraphs. between: the tensors of intermediate results of operators, by their numbers."""
 
     tensors: list[Written] = field(default_factory=list)
     operators: list[tuple[str, list[int], list[int], str, dict[str, Any]]] = field(default_factory=list)
+    between: dict[int, list[int]] = field(default_factory=dict)
     inputs: list[int] = field(default_factory=list)
     outputs: list[int] = field(default_factory=list)
 
@@ -65,6 +67,11 @@ class File:
             Written(tuple(shape), dtype, (float(np.float32(scale)),) if scale else (), (zero,) if scale else ())
         )
         return len(self.tensors) - 1
+
+    def variable(self, shape: Sequence[int], dtype: str, scale: float = 0.0, zero: int = 0) -> int:
+        n = self.tensor(shape, dtype, scale, zero)
+        self.tensors[n].variable = True
+        return n
 
     def constant(self, data: Array, scales: Sequence[float] = (), zeros: Sequence[int] = (), axis: int = 0) -> int:
         given = tuple(float(np.float32(s)) for s in scales)
@@ -102,7 +109,7 @@ class File:
                 where = len(buffers)
                 buffers.append(self._buffer(b, t.data))
             tensors.append(self._tensor(b, t, where, f"t{number}"))
-        operators = _offsets(b, [self._operator(b, codes, op) for op in self.operators])
+        operators = _offsets(b, [self._operator(b, codes, k) for k in range(len(self.operators))])
         inputs, outputs = (b.CreateNumpyVector(np.asarray(v, np.int32)) for v in (self.inputs, self.outputs))
         return _table(b, "SubGraph", Tensors=_offsets(b, tensors), Inputs=inputs, Outputs=outputs, Operators=operators)
 
@@ -121,7 +128,7 @@ class File:
             values["Quantization"] = _table(
                 b, "QuantizationParameters", Scale=scales, ZeroPoint=zeros, QuantizedDimension=t.axis
             )
-        return _table(b, "Tensor", Buffer=buffer, Name=label, **values)
+        return _table(b, "Tensor", Buffer=buffer, Name=label, IsVariable=t.variable, **values)
 
     def _code(self, b: Any, kind: str) -> int:
         number = getattr(tflite.BuiltinOperator, kind)
@@ -133,9 +140,11 @@ class File:
             Version=2 if kind in _SECOND else 1,
         )
 
-    def _operator(self, b: Any, codes: list[str], op: tuple[str, list[int], list[int], str, dict[str, Any]]) -> int:
-        kind, inputs, outputs, options, values = op
+    def _operator(self, b: Any, codes: list[str], number: int) -> int:
+        kind, inputs, outputs, options, values = self.operators[number]
         made: dict[str, Any] = {}
+        if number in self.between:
+            made["Intermediates"] = b.CreateNumpyVector(np.asarray(self.between[number], np.int32))
         if options:
             vectors = {
                 k: b.CreateNumpyVector(np.asarray(v, np.int32)) for k, v in values.items() if isinstance(v, tuple)

@@ -8,6 +8,7 @@ from typing import TypeGuard
 
 from ..kernels.depthwise import Depthwise
 from ..kernels.dot import Dot
+from ..kernels.doubled_lstm import DoubledLstm
 from ..kernels.layer import Layer, View
 from ..kernels.recurrence import RecurrentLayer, Rows
 from ..kernels.recurrent import Gru, Lstm
@@ -88,8 +89,8 @@ def table(family: str) -> Table | None:
 
 
 def sums_in_assembly(layer: Layer) -> TypeGuard[RecurrentLayer]:
-    """Whether a layer is recurrent and works on bytes."""
-    return isinstance(layer, RecurrentLayer) and layer.element == 1
+    """Whether a layer is recurrent, works on bytes, and is not of a .tflite file, whose LSTM runs in viper."""
+    return isinstance(layer, RecurrentLayer) and layer.element == 1 and not isinstance(layer, DoubledLstm)
 
 
 def sums(rows: Rows, family: str, source: int | str, places: Mapping[str, int]) -> Call | None:

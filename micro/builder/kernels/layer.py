@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..quantization.doubled import HALF, LOW, SHIFT, DividedRequant, DoubledRequant
+from ..quantization.doubled import HALF, LEFT, LOW, SHIFT, DividedRequant, DoubledRequant
 from ..quantization.reference import Requant
 from .writer import Writer
 
@@ -165,6 +165,11 @@ def _emit_doubled(w: Writer, r: DoubledRequant, words: Sequence[str], offset: st
     w.line(f"u = {first}")
     w.line(f"d = {second}")
     w.line(f"v = d >> {SHIFT}" + (f" & {(1 << HALF) - 1}" if r.left else ""))
+    far = max(r.shifts) > LEFT
+    if far:
+        w.line(f"e = d >> {SHIFT + HALF}")
+        with w.block(f"if e > {LEFT}"):
+            w.line(f"s = s << e - {LEFT}")
     w.line(f"e = s & {(1 << LOW) - 1}")
     w.line(f"s = s >> {LOW}")
     quarters = f"s * u + (e * u + (s * v + (e * v >> {LOW}) >> {HALF - LOW}) >> {LOW})"
@@ -177,6 +182,9 @@ def _emit_doubled(w: Writer, r: DoubledRequant, words: Sequence[str], offset: st
     if r.left:
         w.line(f"s = {quarters}")
         w.line(f"e = 3 - (d >> {SHIFT + HALF})")
+        if far:
+            with w.block("if e < 1"):
+                w.line("e = 1")
         w.line("s = s + (1 << e - 1) >> e")
     else:
         w.line(f"s = {quarters} + 4 >> 3")

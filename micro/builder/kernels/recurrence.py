@@ -14,7 +14,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ..quantization.reference import ZERO, Bytes, Ints, Requant, check_word, fixed_point, folded_bias, start_bounds
+from ..quantization.reference import ZERO, Bytes, Ints, Requant, check_word, folded_bias, start_bounds
 from .layer import Array, Layer, View, emit_clamp, emit_requantize
 from .nest import Axis, nest
 from .window import UNROLL, walk
@@ -49,16 +49,20 @@ State = tuple[Bytes, Ints]
 
 @dataclass(frozen=True)
 class Rows:
-    """weights (rows, K) and bias (rows,) that turn K bytes with zero point `zero` into `rows` 16-bit numbers."""
+    """weights (rows, K) and bias (rows,) that turn K bytes with zero point `zero` into `rows` 16-bit numbers. adds:
+    whether these are added to the numbers that are at "o", and limited then."""
 
     weights: Bytes
     bias: Ints
     zero: int
     requant: Requant
+    adds: bool = False
 
-    def reference(self, x: Bytes) -> Ints:
-        w = self.weights.astype(np.int64) - ZERO
-        return fixed_point(w @ (x.astype(np.int64) - self.zero) + self.bias, self.requant) - MIDDLE
+    def reference(self, x: Bytes, others: Ints | int = 0) -> Ints:
+        """The numbers; others: those that they are added to."""
+        w, r = self.weights.astype(np.int64) - ZERO, self.requant
+        sums = w @ (x.astype(np.int64) - self.zero) + self.bias
+        return np.clip(r.apply(sums, [-1]) + others, r.low, r.high) - MIDDLE
 
     @cached_property
     def lift(self) -> int:
@@ -69,8 +73,8 @@ class Rows:
         folded, lift = folded_bias(self.weights, self.bias, self.zero), self.lift
         check_word(name, *start_bounds(self.weights, self.bias, self.zero), int((folded + lift).max()), lift)
         words = [lift, self.requant.offset]
-        for bias, multiplier in zip(folded + lift, self.requant.multipliers, strict=True):
-            words += [int(bias), multiplier]
+        for channel, bias in enumerate(folded + lift):
+            words += [int(bias), *self.requant.packed(channel)]
         return words
 
     def emit(self, dialect: str) -> Writer:
@@ -92,8 +96,10 @@ class Rows:
             w.go(X, "c")
             w.line(f"s = {w.word('q')} + t")
             walk(w, (), k, X, WEIGHTS, lambda i, j: w.line(f"s = {w.load(WEIGHTS, j)} * {w.load(X, i)} + s"))
-            emit_requantize(w, self.requant, [w.word("q", 1)], "m")
-            w.move_table("q", 2)
+            count = self.requant.words
+            offset = f"{w.load(Y)} + ({w.load(Y, 1)} << 8)" if self.adds else "m"
+            emit_requantize(w, self.requant, [w.word("q", 1 + k) for k in range(count)], offset)
+            w.move_table("q", 1 + count)
             store16(w, Y, "s")
             w.move(Y, 2)
         return w

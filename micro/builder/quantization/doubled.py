@@ -28,8 +28,9 @@ HALF = 15
 SHIFT = 8
 """Bits of a kernel's word for the right shift, less one."""
 
-_LEFT = 2
-"""The longest left shift of kernels, since a sum has at most 30 bits."""
+LEFT = 2
+"""The longest left shift after the product, which keeps three bits more; kernels in viper shift the sum before it by
+what is left."""
 
 _RIGHT = 27
 """The longest right shift of kernels: a longer one makes 0 of every product that `check_doubled` allows, and half of
@@ -140,18 +141,21 @@ def doubled(
     high: int = 255,
     what: str = "layer",
     twice: bool = True,
+    left: int = LEFT,
 ) -> DoubledRequant:
-    """As `reference.choose`, for TensorFlow Lite's arithmetic. Raises UnsupportedError if it does not fit words."""
+    """As `reference.choose`, for TensorFlow Lite's arithmetic. left: the longest left shift. Raises UnsupportedError if
+    it does not fit words."""
     r = unchecked(ratios, zero, low, high, twice)
-    check_doubled(r, bound, what)
+    check_doubled(r, bound, what, left)
     return r
 
 
-def check_doubled(r: DoubledRequant, bound: npt.ArrayLike, what: str) -> None:
+def check_doubled(r: DoubledRequant, bound: npt.ArrayLike, what: str, left: int = LEFT) -> None:
     """Raises UnsupportedError if a sum below `bound` in magnitude would leave the words of a kernel."""
+    u, longest = max(m >> HALF for m in r.multipliers), max(0, *r.shifts)
     most = int(np.asarray(bound, np.int64).max(initial=0))
-    u = max(m >> HALF for m in r.multipliers)
-    if max(r.shifts) > _LEFT or ((most >> LOW) + 2) * u + (1 << 18) >= LIMIT or most << max(0, *r.shifts) >= LIMIT:
+    before = most << max(0, longest - LEFT)
+    if longest > left or ((before >> LOW) + 2) * u + (1 << 18) >= LIMIT or most << longest >= LIMIT:
         raise UnsupportedError(
             f"{what}: its sums of up to {most} do not fit 32-bit words in TensorFlow Lite's arithmetic; "
             "build it from the float model with calibration samples instead"

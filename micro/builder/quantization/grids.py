@@ -19,6 +19,7 @@ from ..functions import COMPARED, Chain, apply
 from ..graph import Graph, Grid, Reshape, renamed
 from ..kernels.arg import Arg
 from ..kernels.constant import Constant
+from ..kernels.doubled_lstm import DoubledLstmFloat
 from ..kernels.elementwise import BinaryFloat, MapFloat
 from ..kernels.interpolate import Interpolate
 from ..kernels.lanes import Take, TopK
@@ -93,6 +94,8 @@ def _prefers_input(layer: Layer) -> bool:
 
 def _wanted(layer: Layer, grids: Mapping[str, Grid]) -> Grid | None:
     """The grid that a layer's kernel requires for its output, if any."""
+    if isinstance(layer, DoubledLstmFloat):
+        return layer.numbers.result
     if isinstance(layer, LstmFloat | GruFloat | GatedGruFloat) or (isinstance(layer, RnnFloat) and not layer.relu):
         return HIDDEN_WORDS if any(n in grids and grids[n].wide for n in (*layer.inputs, layer.output)) else HIDDEN_GRID
     if isinstance(layer, Arg | CompareFloat) or (isinstance(layer, TopK) and layer.indices):

@@ -14,11 +14,14 @@ from ..functions import Chain, apply
 from ..graph import Grid
 from ..kernels.depthwise import DepthwiseFloat
 from ..kernels.dot import DotFloat
+from ..kernels.doubled_lstm import DoubledLstm, DoubledLstmFloat
 from ..kernels.doubled_softmax import DoubledSoftmax
 from ..kernels.doubled_sum import DoubledSum
 from ..kernels.elementwise import Binary, BinaryFloat, Lookup, MapFloat
 from ..kernels.layer import Layer
 from ..kernels.pool import AveragePool, AveragePoolFloat, Reduce, ReduceFloat
+from ..kernels.recurrence import MIDDLE as SUMS
+from ..kernels.recurrence import Rows
 from ..kernels.softmax import SoftmaxFloat
 from ..quantization.doubled import (
     DividedRequant,
@@ -38,6 +41,9 @@ from ..quantization.sixteen import LIMB, MOST, SumRequant
 MIDDLE = 128
 """The byte that stands for 0 of int8."""
 
+MOST_LEFT = 7
+"""The longest left shift of a gate's sum, which a word of the table has room for."""
+
 
 class TfliteQuantizer(Quantizer):
     """Layers whose arithmetic differs; the others are quantized as for any model."""
@@ -49,6 +55,7 @@ class TfliteQuantizer(Quantizer):
             AveragePoolFloat: self._average,
             ReduceFloat: self._reduce,
             SoftmaxFloat: self._softmax,
+            DoubledLstmFloat: self._lstm,
         }
         made = kinds.get(type(layer))
         return made(layer) if made else super().layer(layer)
@@ -121,6 +128,17 @@ class TfliteQuantizer(Quantizer):
         at = (layer.name, layer.inputs, layer.output, layer.rows, layer.length)
         return DoubledSoftmax(*at, self.grids[layer.inputs[0]].scale)
 
+    def _lstm(self, layer: DoubledLstmFloat) -> Layer:
+        n, source = layer.numbers, self.grids[layer.inputs[0]]
+        rows = _gate_rows(layer.name, n.input_weights, n.bias, n.input_scales, source)
+        added = _gate_rows(layer.name, n.state_weights, np.zeros_like(n.bias), n.state_scales, n.state, adds=True)
+        multiplier, shift = quantize_multiplier(float(np.float32(2.0**-15 / n.result.scale * 2.0**-15)))
+        if not (multiplier and -31 <= shift < 0):
+            raise UnsupportedError(f"{layer.name}: the hidden state has a scale of {n.result.scale:g}")
+        at = (layer.name, layer.inputs, layer.output, layer.steps, layer.hidden, rows, added)
+        how = (layer.reverse, layer.sequence, layer.keep)
+        return DoubledLstm(*at, *how, n.state.zero, n.cell, n.clip, multiplier, shift, n.result.zero)
+
     def _reduce(self, layer: ReduceFloat) -> Layer:
         x, out = self.grids[layer.inputs[0]], self.grids[layer.output]
         at = (layer.name, layer.inputs, layer.output, layer.shape, layer.operation)
@@ -135,6 +153,17 @@ class TfliteQuantizer(Quantizer):
             requant = replace(requant, multipliers=((m << bits) // n,), shifts=(shift - bits,))
         check_doubled(requant, n * max(x.zero, 255 - x.zero), layer.name)
         return Reduce(*at, x.zero, requant)
+
+
+def _gate_rows(
+    name: str, weights: Bytes, bias: Ints, scales: tuple[float, ...], grid: Grid, adds: bool = False
+) -> Rows:
+    """Rows of an LSTM's gates, whose sums are in steps of 2**-12. Raises UnsupportedError."""
+    ratios = [float(np.float32(s) * np.float32(grid.scale) / np.float32(2.0**-12)) for s in scales]
+    low, high = dot_bounds(weights, bias, grid.zero)
+    bound = np.maximum(np.abs(low), np.abs(high))
+    requant = doubled(np.tile(ratios, len(bias) // 4), bound, SUMS, 0, 2 * SUMS - 1, name, left=MOST_LEFT)
+    return Rows(weights, bias, grid.zero, requant, adds)
 
 
 def _constant_channels(weights: Bytes, steps: Ints, zero: int, weight_zero: int) -> npt.NDArray[np.bool_]:

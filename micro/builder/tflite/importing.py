@@ -185,7 +185,7 @@ class Converting:
         if op.kind not in CONVERTERS:
             raise Problem("this operator is not supported on microcontrollers")
         self.op = op
-        given = [ABSENT if n < 0 or op.kind in VARIABLES else self.argument(n) for n in op.inputs]
+        given = [ABSENT if n < 0 or op.kind in ASKING else self.argument(n) for n in op.inputs]
         try:
             made = CONVERTERS[op.kind](self, op, given)
         except (IndexError, ValueError) as e:
@@ -383,4 +383,5 @@ class Converting:
             importer.states.kept.append(Keep(f"keep {variable}", (held.name,), state, importer.layout.shapes[state]))
 
 
-VARIABLES = ("VAR_HANDLE", "READ_VARIABLE", "ASSIGN_VARIABLE", "CALL_ONCE")
+ASKING = ("VAR_HANDLE", "READ_VARIABLE", "ASSIGN_VARIABLE", "CALL_ONCE", "UNIDIRECTIONAL_SEQUENCE_LSTM")
+"""Operators with inputs that are no tensors of numbers, or variables: their converters ask for the others."""

@@ -49,6 +49,7 @@ OPTIONS: dict[str, tuple[str, ...]] = {
     "Gelu": ("Approximate",),
     "VarHandle": ("Container", "SharedName"),
     "CallOnce": ("InitSubgraphIndex",),
+    "UnidirectionalSequenceLSTM": ("FusedActivationFunction", "CellClip", "TimeMajor"),
 }
 """The options read, by the table that holds them. Other operators need none of theirs."""
 
@@ -79,12 +80,14 @@ class FileTensor:
 
 @dataclass(frozen=True)
 class FileOperator:
-    """kind: the schema's name ("CONV_2D"); inputs, outputs: numbers of tensors, -1 for an absent one."""
+    """kind: the schema's name ("CONV_2D"); inputs, outputs, between: numbers of tensors, -1 for an absent one; between:
+    those of intermediate results, which only have a scale."""
 
     kind: str
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
     options: dict[str, Option]
+    between: tuple[int, ...] = ()
 
     def integer(self, name: str, default: int = 0) -> int:
         return int(self.options.get(name, default))  # type: ignore[arg-type]
@@ -169,7 +172,7 @@ class _Reader:
             self._ints(g.InputsLength, g.InputsAsNumpy),
             self._ints(g.OutputsLength, g.OutputsAsNumpy),
         )
-        for numbers in (graph.inputs, graph.outputs, *(n for o in operators for n in (o.inputs, o.outputs))):
+        for numbers in (graph.inputs, graph.outputs, *(n for o in operators for n in (o.inputs, o.outputs, o.between))):
             for n in numbers:
                 if not -1 <= n < len(tensors):
                     raise ValueError(f"tensor {n} of {len(tensors)}")
@@ -213,6 +216,7 @@ class _Reader:
             self._ints(o.InputsLength, o.InputsAsNumpy),
             self._ints(o.OutputsLength, o.OutputsAsNumpy),
             self._options(o),
+            self._ints(o.IntermediatesLength, o.IntermediatesAsNumpy),
         )
 
     def _options(self, o: Any) -> dict[str, Option]:
