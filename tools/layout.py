@@ -88,7 +88,7 @@ def typing_tree() -> Path:
 
 
 def _is_below(file: Path, entries: list[str]) -> bool:
-    return any(file == ROOT / entry or ROOT / entry in file.parents for entry in entries)
+    return f"{file.as_posix()}/".startswith(tuple(f"{ROOT.as_posix()}/{entry}/" for entry in entries))
 
 
 def _link_tree(base: Path, files: list[tuple[Path, Path]]) -> Path:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import pickle
+import sys
 import warnings
+from contextlib import suppress
 from functools import cache
 from typing import Any
 
@@ -13,6 +17,8 @@ from emberlet.backend import get_backend
 from emberlet.codegen import load
 from emberlet.codegen.onnx_backend import to_tensor
 from emberlet.tensor import Tensor
+
+from tools.paths import CACHE
 
 from . import drawn
 
@@ -25,12 +31,22 @@ SLOW_IN_PYTHON: tuple[str, ...] = ()
 
 @cache
 def node_cases() -> dict[str, Any]:
-    """Name -> onnx TestCase, all of them."""
+    """Name -> onnx TestCase. ONNX computes them all in seconds, so they stay in .cache for the next process."""
+    versions = "-".join([onnx.__version__, np.__version__, str(sys.version_info[1])])
+    file = CACHE / "node-cases" / f"{versions}.pickle"
+    with suppress(OSError, pickle.UnpicklingError, EOFError):
+        found: dict[str, Any] = pickle.loads(file.read_bytes())
+        return found
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from onnx.backend.test.case.node import collect_testcases
 
-        return {case.name: case for case in collect_testcases(None)}
+        cases = {case.name: case for case in collect_testcases(None)}
+    file.parent.mkdir(parents=True, exist_ok=True)
+    part = file.with_suffix(f".{os.getpid()}")
+    part.write_bytes(pickle.dumps(cases, pickle.HIGHEST_PROTOCOL))
+    part.replace(file)
+    return cases
 
 
 def operators(model: Any) -> set[tuple[str, str]]:

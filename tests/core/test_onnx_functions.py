@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from functools import cache
 from typing import Any
 
@@ -10,6 +9,7 @@ import emberlet
 import numpy as np
 import onnx
 import pytest
+from conformance.cases import node_cases
 from emberlet import functional as F
 from models.index import Case, cases
 from support.every_backend import EVERY
@@ -18,17 +18,12 @@ from support.rows import every
 
 
 @cache
-def node_cases() -> dict[str, Any]:
+def cases_with_handlers() -> dict[str, Any]:
     """ONNX's cases of a single node that has a handler, by name."""
-    from onnx.backend.test.case.node import collect_testcases
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        found = collect_testcases(None)
     return {
-        c.name.removeprefix("test_"): c
-        for c in found
-        if c.model is not None and len(c.model.graph.node) == 1 and key(c.model.graph.node[0]) in HANDLERS
+        name.removeprefix("test_"): case
+        for name, case in node_cases().items()
+        if case.model is not None and len(case.model.graph.node) == 1 and key(case.model.graph.node[0]) in HANDLERS
     }
 
 
@@ -52,9 +47,9 @@ def check(node: onnx.NodeProto, inputs: dict[str, Any], outputs: dict[str, Any],
 
 
 @pytest.mark.parametrize("backend", EVERY)
-@every("name", node_cases())
+@every("name", cases_with_handlers)
 def test_node_case(name: str, backend: str) -> None:
-    case = node_cases()[name]
+    case = cases_with_handlers()[name]
     graph = case.model.graph
     opset = next((o.version for o in case.model.opset_import if o.domain in ("", "ai.onnx")), 0)
     for inputs, outputs in case.data_sets:

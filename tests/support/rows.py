@@ -18,18 +18,24 @@ def _named(row: Iterable[Any]) -> str:
     return ", ".join(str(getattr(value, "id", value)) for value in row)
 
 
-def every(
-    names: str | tuple[str, ...], values: Iterable[Any], share: int = 1
-) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """As pytest.mark.parametrize, in one test: it runs for all rows, and fails with the list of those that failed or,
-    unless all of them do, are skipped. Fixtures are made once for all rows. share: a run has one row of so many,
-    others each time (support/draws.py)."""
-    held = [name.strip() for name in names.split(",")] if isinstance(names, str) else list(names)
+def _rows(values: Iterable[Any], held: list[str], share: int) -> list[tuple[Any, ...]]:
     rows = [row if len(held) > 1 else (row,) for row in values]
     if not rows:
         raise ValueError("a test of every row has no rows")
     if len(rows) < share:
         raise ValueError(f"one row of {share} is none in some runs: there are {len(rows)}")
+    return rows
+
+
+def every(
+    names: str | tuple[str, ...], values: Iterable[Any] | Callable[[], Iterable[Any]], share: int = 1
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """As pytest.mark.parametrize, in one test: it runs for all rows, and fails with the list of those that failed or,
+    unless all of them do, are skipped. Fixtures are made once for all rows. share: a run has one row of so many,
+    others each time (support/draws.py). values: a function where the rows take long to make; it is called when the test
+    runs."""
+    held = [name.strip() for name in names.split(",")] if isinstance(names, str) else list(names)
+    known = None if callable(values) else _rows(values, held, share)
 
     def decorated(test: Callable[..., None]) -> Callable[..., None]:
         signature = inspect.signature(test)
@@ -37,6 +43,7 @@ def every(
 
         @functools.wraps(test)
         def run(**fixtures: Any) -> None:
+            rows = known or _rows(values() if callable(values) else values, held, share)
             failures: list[tuple[str, BaseException]] = []
             skipped: list[tuple[str, BaseException]] = []
             first = draw(test.__module__, test.__qualname__).randrange(share) if share > 1 else 0
