@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import tempfile
@@ -43,6 +44,17 @@ def pytest_configure(config: pytest.Config) -> None:
     settings.register_profile("untimed", settings(settings.default, deadline=None))
     settings.load_profile("untimed")
     config.addinivalue_line("markers", "needs(*components): skip, or fail in CI, where one of these is not installed")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """The collector is off while tests are listed, which are some million objects, and leaves them alone afterwards."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
