@@ -92,6 +92,18 @@ def test_function_of_one_number(name: str, backend: str) -> None:
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
+def test_a_sum_of_one_and_an_exponential(backend: str) -> None:
+    x = np.concatenate([numbers(1), np.linspace(-105, -86, 999, dtype=np.float32)])
+    given = emberlet.asarray(x, backend=backend)
+    grown, one = F.exp(given), emberlet.full((), 1.0, backend=backend)
+    with np.errstate(all="ignore"):
+        want = np.exp(x.astype(np.float64))
+    for found in (one + grown, grown + one):
+        assert units(np.asarray(found), want + 1) <= 1.5  # that of exp and half a unit of the sum
+    assert units(np.asarray(grown), want) <= 1.0
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("name", list(TWO))
 def test_function_of_two_numbers(name: str, backend: str) -> None:
     function, wide = TWO[name]

@@ -10,7 +10,7 @@ from emberlet.sizes.questions import known_equal
 from emberlet.sizes.size import is_open, least
 
 from ...lower import index as ix
-from ..assembler import E, bits, f32, f32x4, i32, i32x4, lane, memory, op, select
+from ..assembler import E, bits, call, f32, f32x4, i32, i32x4, lane, memory, op, select
 from . import operations
 
 _LOADS = {"i8": "i32.load8_s", "u8": "i32.load8_u", "f32": "f32.load", "i32": "i32.load", "u32": "i32.load"}
@@ -540,6 +540,9 @@ class Emitter:
             out = numbers(self, value)
             if out is not None:
                 return out
+        x = operations.exponent(value)
+        if x is not None:
+            return f32x4(1.0) + call("exp_normal", "v128", self.vector(x))
         args = [self.vector(a) for a in value.args]
         if name == "where":
             return bits(*args)

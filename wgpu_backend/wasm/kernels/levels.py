@@ -15,6 +15,7 @@ from emberlet.sizes.size import is_open
 
 from ...record.ranges import narrow_range
 from ..assembler import f32, f32_bytes, f32x4, i32, i32x4, op, select
+from .operations import exponent
 
 _INFINITE = float("inf")
 _BOUNDED = ("mul", "add", "sub", "maximum", "minimum", "where")
@@ -129,7 +130,8 @@ def operands(e, value, vector):
         as_floats = _as_floats(value)
         found = None if as_floats is None else as_floats[1]
     if found is None:
-        return value.args
+        x = exponent(value) if vector else None
+        return value.args if x is None else (x,)
     return found[0].args[:1] if vector and _by_reciprocal(e, found[0]) else found[:1]
 
 

@@ -1,6 +1,7 @@
 """Operations of the kernel IR on scalars or vectors of four, as expressions."""
 
 from emberlet.errors import refuse
+from emberlet.sizes.size import is_open
 
 from .. import library
 from ..assembler import bits, call, f32, f32x4, i32, i32x4, lane, op, select
@@ -121,6 +122,15 @@ def _scalar_integer(name, type, a, b):
             return op("i32.ne", a, i32(0))
         return op("i32.sub", op("i32.gt_s", a, i32(0)), op("i32.lt_s", a, i32(0)))
     return i32(0) if name in ("isnan", "isinf") else None
+
+
+def exponent(value):
+    """The Value x of 1 + exp(x), else None. Of such a sum, subnormal results of exp are no part."""
+    if value.op == "add" and value.type == "f32":
+        for one, grown in (value.args, value.args[::-1]):
+            if grown.op == "exp" and one.op == "const" and not is_open(one.attr) and one.attr == 1:
+                return grown.args[0]
+    return None
 
 
 def vector(name, type, args, plain=None):
