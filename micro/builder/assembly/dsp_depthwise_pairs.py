@@ -23,12 +23,11 @@ MOST_TAPS = 25
 def frame(taps: int, how: str = "") -> Frame:
     """As dsp_depthwise.frame, with other moves. dy: from the last step within a row of the window to the next row;
     back: from the last step within a window to the next pair's; last: from a row's first position to its last pair;
-    xrow, yrow: from one row of positions to the next.
+    xrow, yrow: from one row of positions to the next. From one position to the next it is dx, in the output too.
     """
     return Frame(
-        ("x", "y", "w", "q", "lift", "C", "dx", "dy", "rows", "last", "xstep", "back", "xrow", "ystep", "yrow", "wz")
-        + REQUANT,
-        ("at", "row", "from", "ahead", "end", "line", "to", "tostep", "b0", "b1", "b2", "b3")
+        ("x", "y", "w", "q", "lift", "C", "dx", "dy", "rows", "last", "back", "xrow", "yrow", "wz") + REQUANT,
+        ("at", "row", "from", "ahead", "end", "line", "to", "b0", "b1", "b2", "b3")
         + tuple(name for names in NUMBERS[how] for name in names),
         8 * taps,
     )
@@ -44,9 +43,8 @@ def depthwise(kh: int, kw: int, channels: int, up: bool, full: bool, how: str) -
         a.orr_w(R4, R4, R4, 8)
         a.orr_w(R4, R4, R4, 16)
         a.str_(R4, SP, f[name])
-    for name, source in (("ahead", "back"), ("tostep", "ystep")):
-        a.ldr(R4, SP, f[source])
-        a.str_(R4, SP, f[name])
+    a.ldr(R4, SP, f["back"])
+    a.str_(R4, SP, f["ahead"])
     a.movs(R4, 0)
     a.str_(R4, SP, f["at"])
 
@@ -85,12 +83,11 @@ def depthwise(kh: int, kw: int, channels: int, up: bool, full: bool, how: str) -
     a.cmp(R0, R8)
     a.b_if_w("ls", "pair")
     a.sub_w(R7, R0, R8)
-    a.ldr(R4, SP, f["xstep"])
-    a.cmp(R7, R4)
+    a.cmp(R7, R2)
     a.b_if("ne", "row done")
     a.mov(R0, R8)
-    a.ldrd(R4, R5, SP, f.pair("to", "tostep"))
-    a.subs(R4, R4, R5)
+    a.ldr(R4, SP, f["to"])
+    a.subs(R4, R4, R2)
     a.str_(R4, SP, f["to"])
     a.b_w("pair")
     a.label("row done")
@@ -171,10 +168,10 @@ def _store(a: ThumbDsp, f: Frame, channels: int, full: bool) -> None:
         for sums in (FIRST, SECOND):
             a.uqadd8(sums[0], sums[0], R1)
             a.usub8(sums[0], sums[0], LR)
-    a.ldrd(R7, R8, SP, f.pair("to", "tostep"))
+    a.ldr(R7, SP, f["to"])
     if channels == 4:
         a.str_w(FIRST[0], R7)
-        a.str_index(SECOND[0], R7, R8)
+        a.str_index(SECOND[0], R7, R2)
     else:
         for at, sums in ((0, FIRST), (channels, SECOND)):
             if channels > 1:
@@ -182,5 +179,5 @@ def _store(a: ThumbDsp, f: Frame, channels: int, full: bool) -> None:
                 a.lsr_w(sums[0], sums[0], 16)
             if channels % 2:
                 a.strb_w(sums[0], R7, at + channels - 1)
-    a.add_w(R7, R7, R8, 1)
+    a.add_w(R7, R7, R2, 1)
     a.str_(R7, SP, f["to"])

@@ -390,10 +390,11 @@ def _depthwise(layer: Depthwise, family: str, x: View, y: View, places: Mapping[
 
 
 def _in_pairs(layer: Depthwise, columns: int, family: str) -> bool:
-    """Whether a kernel computes two neighboring positions at a time: their windows must share columns."""
+    """Whether a kernel computes two neighboring positions at a time: their windows must share columns, and steps be
+    those of the output."""
     window, requant = layer.window, layer.requant
     if family == DSP and isinstance(requant, DoubledRequant) and not requant.shifted:
         return False
     small = window.kernel[0] * window.kernel[1] <= dsp_depthwise_pairs.MOST_TAPS
     enough = columns > 3 or columns == 2  # of three, one would be computed twice
-    return small and enough and window.strides[1] == window.dilations[1]
+    return small and enough and window.strides[1] == window.dilations[1] == 1

@@ -8,7 +8,7 @@ each instruction set implements the operations below, with one instruction each 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from .assembler import Assembler
 from .frame import Frame
@@ -101,7 +101,24 @@ class Scalar(Assembler):
     def store_byte(self, d: int, base: int, offset: int = 0) -> None: ...
 
     @abstractmethod
+    def store_byte_at(self, d: int, base: int, index: int) -> None:
+        """Store a byte at base + index; not always one instruction."""
+
+    @abstractmethod
     def store_word(self, d: int, base: int, offset: int = 0) -> None: ...
+
+    def move_words(self, source: int, to: int, between: Sequence[int]) -> None:
+        """Copy a word through each register of `between`, which are V in ascending order, and move both pointers on."""
+        for k, r in enumerate(between):
+            self.word(r, source, 4 * k)
+        self.fill_words(to, between)
+        self.step(source, 4 * len(between))
+
+    def fill_words(self, to: int, words: Sequence[int]) -> None:
+        """Store words, in registers V in ascending order, and move the pointer on."""
+        for k, r in enumerate(words):
+            self.store_word(r, to, 4 * k)
+        self.step(to, 4 * len(words))
 
     @abstractmethod
     def go(self, target: str) -> None: ...
@@ -113,6 +130,10 @@ class Scalar(Assembler):
     def go_if_not_zero_now(self, n: int, target: str, far: bool = False) -> None:
         """Branch if n is not zero, immediately after the `step` that changed it."""
         self.go_if_zero("ne", n, target, far)
+
+    def go_if_positive_now(self, n: int, target: str, far: bool = False) -> None:
+        """As go_if_not_zero_now, where n is greater than zero."""
+        self.go_if_zero("gt", n, target, far)
 
     def go_if_zero_now(self, n: int, target: str) -> None:
         """Branch if n is zero, immediately after the `right_by` that set it."""

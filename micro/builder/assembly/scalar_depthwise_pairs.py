@@ -22,10 +22,11 @@ def columns_stepped(columns: int) -> int:
 
 
 def frame(taps: int) -> Frame:
-    """As scalar_depthwise.frame; dy: as dsp_depthwise_pairs.frame."""
+    """As scalar_depthwise.frame; dy: as dsp_depthwise_pairs.frame. From one position to the next it is as far as from
+    one column to the next, in the output too."""
     return Frame(
-        ("x", "y", "w", "q", "lift", "C", "dx", "dy", "rows", "cols", "xstep", "xrow", "ystep", "ygap", "wz") + REQUANT,
-        ("row", "col", "b", "m", "m2", "twosteps"),
+        ("x", "y", "w", "q", "lift", "C", "dx", "dy", "rows", "cols", "xrow", "ygap", "wz") + REQUANT,
+        ("row", "col", "b", "m", "m2"),
         4 * taps,
     )
 
@@ -35,9 +36,6 @@ def depthwise(a: Scalar, kh: int, kw: int, apart: str, full: bool, how: str) -> 
     taps = kh * kw
     f = frame(taps)
     a.enter(f, {"x": "A", "y": "A", "w": "W", "q": "T"})
-    a.get(V0, f["xstep"])
-    a.plus(V0, V0)
-    a.put(V0, f["twosteps"])
     a.label("channel")
     load_channel(a, f, taps, bool(how))
     for high, name in ((H0, "x"), (H1, "y"), (H2, "dy"), (H3, "offset")):
@@ -66,21 +64,17 @@ def depthwise(a: Scalar, kh: int, kw: int, apart: str, full: bool, how: str) -> 
     if apart == "split" or how:
         _distances(a, f)
     a.copy(V3, H1)
-    a.get(V5, f["ystep"])
-    for s in (V6, V7):
-        a.store_byte(s, V3)
-        a.plus(V3, V5)
-    a.copy(H1, V3)
-    a.get(V3, f["twosteps"])
-    a.plus(H0, V3)
+    a.store_byte(V6, V3)
+    a.store_byte_at(V7, V3, V1)
+    for high in (H0, H1):
+        a.plus(high, V2)
     a.get(V3, f["col"])
     a.step(V3, -2)
-    a.go_if_zero("gt", V3, "pair", far=True)
+    a.go_if_positive_now(V3, "pair", far=True)
     a.go_if_zero("lt", V3, "row done")
-    for high, name in ((H0, "xstep"), (H1, "ystep")):  # one position is left: go back by one
-        a.get(V3, f[name])
-        a.number(V5, 0)
-        a.minus(V5, V3)
+    a.number(V5, 0)
+    a.minus(V5, V1)
+    for high in (H0, H1):  # one position is left: go back by one
         a.plus(high, V5)
     a.number(V3, 1)
     a.go("pair")

@@ -86,6 +86,10 @@ class ScalarRv32(Rv32, Scalar):
     def store_byte(self, d: int, base: int, offset: int = 0) -> None:
         self.sb(REGISTERS[d], REGISTERS[base], offset)
 
+    def store_byte_at(self, d: int, base: int, index: int) -> None:
+        self.add(T6, REGISTERS[base], REGISTERS[index])
+        self.sb(REGISTERS[d], T6)
+
     def store_word(self, d: int, base: int, offset: int = 0) -> None:
         self.sw(REGISTERS[d], REGISTERS[base], offset)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from .driver import DRIVER
 from .frame import Frame
@@ -83,6 +83,9 @@ class ScalarThumb(Thumb, Scalar):
     def store_byte(self, d: int, base: int, offset: int = 0) -> None:
         self.strb(d, base, offset)
 
+    def store_byte_at(self, d: int, base: int, index: int) -> None:
+        self.strb_reg(d, base, index)
+
     def store_word(self, d: int, base: int, offset: int = 0) -> None:
         self.str_(d, base, offset)
 
@@ -99,6 +102,16 @@ class ScalarThumb(Thumb, Scalar):
 
     def go_if_not_zero_now(self, n: int, target: str, far: bool = False) -> None:
         self._go_if("ne", target, far)  # the flags are those of the step
+
+    def go_if_positive_now(self, n: int, target: str, far: bool = False) -> None:
+        self._go_if("gt", target, far)
+
+    def move_words(self, source: int, to: int, between: Sequence[int]) -> None:
+        self.ldmia(source, *between)
+        self.stmia(to, *between)
+
+    def fill_words(self, to: int, words: Sequence[int]) -> None:
+        self.stmia(to, *words)
 
     def go_if_zero_now(self, n: int, target: str) -> None:
         self.b_if("eq", target)

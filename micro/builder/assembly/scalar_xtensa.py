@@ -126,6 +126,10 @@ class ScalarXtensa(Xtensa, Scalar):
     def store_byte(self, d: int, base: int, offset: int = 0) -> None:
         self.s8i(REGISTERS[d], REGISTERS[base], offset)
 
+    def store_byte_at(self, d: int, base: int, index: int) -> None:
+        self.add(A15, REGISTERS[base], REGISTERS[index])
+        self.s8i(REGISTERS[d], A15)
+
     def store_word(self, d: int, base: int, offset: int = 0) -> None:
         self.s32i(REGISTERS[d], REGISTERS[base], offset)
 

@@ -198,6 +198,9 @@ class Thumb(Assembler):
     def ldrb_reg(self, t: int, n: int, m: int) -> None:
         self._indexed("ldrb", 0x5C00, t, n, m)
 
+    def strb_reg(self, t: int, n: int, m: int) -> None:
+        self._indexed("strb", 0x5400, t, n, m)
+
     def ldmia(self, n: int, *registers: int) -> None:
         """n ends after the last word."""
         _low(n, *registers)

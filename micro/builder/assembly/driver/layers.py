@@ -25,22 +25,20 @@ _SCALAR: dict[str, type[Scalar]] = {"dsp": ScalarThumb, "thumb": ScalarThumb, "r
 
 
 @cache
-def _moving(make: Callable[[Scalar, bool], Scalar], family: str, words: bool) -> Callable[[], Scalar]:
-    return lambda: make(_SCALAR[family](), words)
+def _moving(make: Callable[[Scalar, str], Scalar], family: str, how: str) -> Callable[[], Scalar]:
+    return lambda: make(_SCALAR[family](), how)
 
 
 MOST_BLOCKS = 8
 """A part of a Move with more blocks of rows runs in viper."""
 
 
-def _by_words(family: str, *numbers: int | str) -> bool:
-    """Whether bytes move four at a time: at any address on ARMv7E-M, elsewhere only at whole words."""
-    return family == "dsp" or all(isinstance(n, int) and n % 4 == 0 for n in numbers)
-
-
-def _move(name: str, make: Callable[[Scalar, bool], Scalar], frame: Frame, family: str, *aligned: int | str) -> Kernel:
-    words = _by_words(family, *aligned)
-    return Kernel(f"{name}_words" if words and family != "dsp" else name, _moving(make, family, words), frame)
+def _move(name: str, make: Callable[[Scalar, str], Scalar], frame: Frame, family: str, *numbers: int | str) -> Kernel:
+    """The kernel that moves bytes, as moves.py says. numbers: what must be whole words to be aligned. ARMv7E-M loads
+    and stores words at any address."""
+    if all(isinstance(n, int) and n % 4 == 0 for n in numbers):
+        return Kernel(f"{name}_words", _moving(make, family, "aligned"), frame)
+    return Kernel(name, _moving(make, family, "words" if family == "dsp" else "bytes"), frame)
 
 
 _NUMBERS: dict[str, type[numbers.Numbers]] = {
