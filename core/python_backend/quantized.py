@@ -1,7 +1,14 @@
 """Levels of quantized values, each way in one pass."""
 
+import sys
+from array import array
+
 from .. import dtypes
-from .buffers import flat, store
+from .buffers import MICRO, flat, store
+
+_ROUNDING = 1.5 * 2.0**52  # added to a float64, it rounds half to even, and leaves the integer in the lowest bits
+_MANY = 512  # levels whose floats are taken from a table
+_LOWEST = 0 if sys.byteorder == "little" else 7  # the byte of a float64 that has the lowest bits
 
 
 def to_levels(backend, x, zero, low, high, dtype):
@@ -11,16 +18,26 @@ def to_levels(backend, x, zero, low, high, dtype):
         return None
     z = 0 if zero is None else int(flat(zero)[0])
     low, high = low - z, high - z
+    if dtype.bits == 8 and not MICRO and x.size and abs(z) <= 255:
+        return backend.new(_bytes(flat(x), z, low, high, dtype), dtype, x.shape)
     out = [round(v if v < high else high) + z if v > low else low + z for v in flat(x)]
     return backend.new(store(dtype, out, len(out)), dtype, x.shape)
 
 
+def _bytes(values, z, low, high, dtype):
+    """The buffer of 8-bit levels, without an integer object for each."""
+    least, most = low + _ROUNDING, high + _ROUNDING
+    sums = array("d", [v + _ROUNDING if low < v < high else most if v >= high else least for v in values])
+    found = sums.tobytes()[_LOWEST::8]
+    if z:
+        found = found.translate(bytes([(n + z) & 255 for n in range(256)]))
+    return array("b" if dtype is dtypes.int8 else "B", found)
+
+
 def from_levels(backend, x, zero, scale):
     """(x - zero) * scale for integers of at most 16 bits, in the scale's dtype."""
-    each = x.shape[-1] if x.shape else 1
-    of_rows = [p for p in (zero, scale) if p is not None and p.size != 1]
-    wide = scale.dtype in (dtypes.float32, dtypes.float64) and each and x.size
-    if not wide or [p for p in of_rows if p.shape != x.shape[:-1] + (1,)]:
+    each = _in_common(x, zero, scale)
+    if scale.dtype not in (dtypes.float32, dtypes.float64) or not each:
         real = backend.cast(x, scale.dtype)
         if zero is not None:
             real = backend.binary("sub", real, backend.cast(zero, scale.dtype))
@@ -29,8 +46,32 @@ def from_levels(backend, x, zero, scale):
     steps = list(flat(scale)) * (1 if scale.size == rows else rows)
     points = [0] * rows if zero is None else list(flat(zero)) * (1 if zero.size == rows else rows)
     values = flat(x)
+    if rows == 1 and x.dtype.bits == 8 and x.size > _MANY and not MICRO:
+        (s,), (z,) = steps, points
+        first, last = x.dtype.range
+        # A negative level counts from the end.
+        of_level = [(v - z) * s for v in list(range(last + 1)) + list(range(first, 0))]
+        out = list(map(of_level.__getitem__, values))
+        return backend.new(store(scale.dtype, out, len(out)), scale.dtype, x.shape)
     out = []
     for r in range(rows):
         s, z = steps[r], points[r]
         out.extend([(v - z) * s for v in values[r * each : (r + 1) * each]])
     return backend.new(store(scale.dtype, out, len(out)), scale.dtype, x.shape)
+
+
+def _in_common(x, zero, scale):
+    """How many neighboring elements of x have one zero point and one scale, in its first axes; 0 if others have."""
+    each = x.size
+    for p in (zero, scale):
+        if p is None or p.size == 1:
+            continue
+        if len(p.shape) != len(x.shape) or not p.size:
+            return 0
+        first = 0
+        while first < len(p.shape) and p.shape[first] == x.shape[first]:
+            first += 1
+        if [d for d in p.shape[first:] if d != 1] or (each != x.size and each * p.size != x.size):
+            return 0
+        each = x.size // p.size
+    return each

@@ -10,7 +10,7 @@ import pytest
 from emberlet import functional as F
 from support.rows import every
 
-X = (np.random.default_rng(0).standard_normal((4, 6, 10)) * 4).astype(np.float32)
+X = (np.random.default_rng(0).standard_normal((4, 12, 20)) * 4).astype(np.float32)
 X.flat[:10] = [np.nan, np.inf, -np.inf, -0.0, 1e38, -1e38, 0.25, 0.75, -0.25, 1.25]
 RANGES = {"uint8": (0, 255), "int8": (-128, 127), "uint16": (0, 65535), "int16": (-32768, 32767), "uint4": (0, 15)}
 
