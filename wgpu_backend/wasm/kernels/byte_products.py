@@ -15,7 +15,7 @@ from emberlet.sizes.size import is_open
 from ...lower import index as ix
 from ..assembler import i32, i32x4, memory, op
 from .contraction import FAR, PAGE, Contraction, _rows_of_tiles, problem
-from .emitter import size
+from .emitter import size, total
 from .integers import MOST_ROWS, packed_products
 from .levels import bounds
 from .nest import begin, finish
@@ -23,6 +23,7 @@ from .runs import runs
 from .tail import LINE
 
 _ONES = 0x01010101
+_SHORT_ROWS = range(4, 64, 4)  # depths of rows that are summed by words of four bytes
 _SPAN = 255  # between the lowest and the highest value of an operand
 
 
@@ -53,7 +54,7 @@ class _Bytes(Contraction):
         self.rows = _rows_of_tiles(what.rows, min(options.rows, MOST_ROWS))
         self.depth = what.depth()
         self.fours = (self.depth + 3) // 4
-        self.taps = len(what.inner) > 1
+        self.taps = [n for n in what.inner[1:] if n != 1]
 
     def serves(self):
         """Whether both operands are known to lie within 8 bits of a number, rows of the left one follow each other in
@@ -113,6 +114,8 @@ class _Bytes(Contraction):
         room = (room + 63) // 64 * 64
         self.panels_at = f.let(op("i32.add", at, i32(room)))
         f.scratch = room + together * self.panel_bytes
+        words = what.rows * self.depth // 4
+        self.by_words = self.lanes <= words <= together * self.panel_bytes // 4 and self.depth in _SHORT_ROWS
         self.runs = runs(self) if self.halves is not None else None
         if self.runs:
             self.run_table = f.let(op("i32.add", at, i32(f.scratch + 4 * self.lanes)))
@@ -147,6 +150,8 @@ class _Bytes(Contraction):
             self.left_at = self.copy
         any_zero = f.local("i32")
         f.set(any_zero, i32(0))
+        if self.lowest and self.by_words:
+            self._sum_words()
         e.loop("row", what.rows)
         row = e.counters["row"][0]
         zero = i32(-self.offset)
@@ -155,7 +160,12 @@ class _Bytes(Contraction):
         zero = f.let(zero)
         to = f.let(op("i32.add", self.begins, op("i32.shl", row, i32(3))))
         if self.lowest:
-            sums = self._row_sum(f.let(op("i32.add", self.left_at, op("i32.mul", row, i32(self.depth)))))
+            begin = op("i32.mul", row, i32(self.depth))
+            if self.by_words:
+                words = f.let(op("i32.add", self.panels_at, begin))
+                sums = total([memory("i32.load", words, offset=n) for n in range(0, self.depth, 4)])
+            else:
+                sums = self._row_sum(f.let(op("i32.add", self.left_at, begin)))
             sums = op("i32.sub", sums, op("i32.mul", zero, i32(self.depth)))
             f.do(memory("i32.store", to, op("i32.mul", sums, i32(self.lowest))))
         else:
@@ -165,12 +175,23 @@ class _Bytes(Contraction):
         e.close()
         self.any_zero = None if self.z is None and not self.offset else f.get(any_zero)
 
+    def _sum_words(self):
+        """Write the sums of four neighbors each of the left operand where panels will be."""
+        e, f = self.e, self.f
+        words = self.what.rows * self.depth // 4
+        e.loop("word", words, self.lanes, clamp=words - self.lanes if words % self.lanes else None)
+        place = f.let(op("i32.shl", e.counters["word"][0], i32(2)))
+        line = memory("v128.load", op("i32.add", self.left_at, place))
+        sums = op("v128.dot_bytes", i32x4(0), i32x4(_ONES), line)
+        f.do(memory("v128.store", op("i32.add", self.panels_at, place), sums))
+        e.close()
+
     def _row_sum(self, at):
         """The sum of a row of int8."""
         e, f = self.e, self.f
         whole = self.depth // (4 * self.lanes) * 4 * self.lanes
-        total = f.local("i32")
-        f.set(total, i32(0))
+        out = f.local("i32")
+        f.set(out, i32(0))
         if whole:
             parts = f.local("v128")
             f.set(parts, i32x4(0))
@@ -182,13 +203,13 @@ class _Bytes(Contraction):
             while half:
                 f.set(parts, op("i32x4.add", f.get(parts), op("v128.turn", f.get(parts), i32(half))))
                 half //= 2
-            f.set(total, op("i32x4.extract_lane", f.get(parts), imm=b"\0"))
+            f.set(out, op("i32x4.extract_lane", f.get(parts), imm=b"\0"))
         if self.depth > whole:
             e.loop("k", self.depth, 1, whole)
             number = memory("i32.load8_s", op("i32.add", at, e.counters["k"][0]))
-            f.set(total, op("i32.add", f.get(total), number))
+            f.set(out, op("i32.add", f.get(out), number))
             e.close()
-        return f.get(total)
+        return f.get(out)
 
     def _tabulate(self):
         """Write the bytes from a pixel's position to each of its terms, which are the same for all pixels."""
