@@ -417,8 +417,7 @@ class _Writer:
             value = self.let(f"load i32, ptr {at}, align 1")
             self.push(self.whole, f"insertelement {self.whole} {known}, i32 {value}, i32 {lane}")
         elif how == "load_masked":
-            truths = f"<{self.lanes} x i1>"
-            mask = self.let(f"icmp slt {self.whole} {known}, zeroinitializer")
+            truths, mask = self._chosen_lanes(known)
             name = f"@llvm.masked.load.{_suffix(self.whole)}.p0"
             self.declared.add(f"declare {self.whole} {name}(ptr, i32, {truths}, {self.whole})")
             given = f"ptr {at}, i32 4, {truths} {mask}, {self.whole} zeroinitializer"
@@ -435,7 +434,22 @@ class _Writer:
             value = self.let(f"load {bits}, ptr {at}, align 1")
             self.push("i32", f"{'sext' if how[-1] == 's' else 'zext'} {bits} {value} to i32")
 
+    def _chosen_lanes(self, mask: str) -> tuple[str, str]:
+        """The type and the name of a mask's bits."""
+        return f"<{self.lanes} x i1>", self.let(f"icmp slt {self.whole} {mask}, zeroinitializer")
+
+    def _store_masked(self, offset: int) -> None:
+        truths, mask = self._chosen_lanes(self.pop(self.whole))
+        value = self.pop(self.whole)
+        name = f"@llvm.masked.store.{_suffix(self.whole)}.p0"
+        self.declared.add(f"declare void {name}({self.whole}, ptr, i32, {truths})")
+        at = self._address(offset)
+        self.line(f"call void {name}({self.whole} {value}, ptr {at}, i32 4, {truths} {mask})")
+
     def _store(self, kind: str, how: str, offset: int, lane: int) -> None:
+        if how == "store_masked":
+            self._store_masked(offset)
+            return
         name, type = self.stack.pop()
         if how == "store32_lane":
             self.stack.append((name, type))

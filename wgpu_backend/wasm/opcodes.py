@@ -125,14 +125,15 @@ _simd("f32x4", 261, "relaxed_madd relaxed_nmadd", "v128")
 
 # Instructions on vectors of other lengths, in the same form. ../llvm renders them; WebAssembly does not have them.
 # ramp: lane n is n times a number; turn: lanes turned by a number of them; reverse; even: the even lanes of two
-# vectors; even_odd: those of one and the odd ones of another; load_i8, load_u8, store_8: bytes as lanes; load_masked:
-# the lanes whose mask is set; whole: floats within 32 bits as integers; dot_bytes: a vector of sums, plus those of four
-# neighboring products of unsigned and of signed bytes; prefetch: nothing, but the line of the cache is needed soon.
+# vectors; even_odd: those of one and the odd ones of another; load_i8, load_u8, store_8: bytes as lanes; load_masked
+# and store_masked: the lanes whose mask is set; whole: floats within 32 bits as integers; dot_bytes: a vector of sums,
+# plus those of four neighboring products of unsigned and of signed bytes; prefetch: nothing, but the line of the cache
+# is needed soon.
 WIDER = {}
-_WIDER = "ramp turn reverse even even_odd load_i8 load_u8 store_8 load_masked prefetch whole dot_bytes"
+_WIDER = "ramp turn reverse even even_odd load_i8 load_u8 store_8 load_masked store_masked prefetch whole dot_bytes"
 for _n, _name in enumerate(_WIDER.split()):
-    _align = 0 if 4 < _n < 10 else None
-    _type = "" if _name in ("store_8", "prefetch") else "v128"
+    _align = 0 if 4 < _n < 11 else None
+    _type = "" if _name in ("store_8", "store_masked", "prefetch") else "v128"
     WIDER["v128." + _name] = (b"\xfd" + unsigned(0x1000 + _n), _type, _align)
 
 TYPES = {"i32": 0x7F, "i64": 0x7E, "f32": 0x7D, "f64": 0x7C, "v128": 0x7B}

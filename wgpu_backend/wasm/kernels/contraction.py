@@ -432,7 +432,10 @@ class Contraction:
 
         if self.runs:
             self.runs.tabulate(self.table, 4)
-            loops(by_runs)
+            if self.runs.goes_by_entries():
+                self.runs.copy_all(self.packed, 4)
+            else:
+                loops(by_runs)
             return
         halves = self._by_axis(index)
         if e.coefficient(index, "column") is not None or halves is None:

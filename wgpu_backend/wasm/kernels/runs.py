@@ -8,6 +8,8 @@ its place in a line of the panel.
 from ...lower import index as ix
 from ..assembler import i32, memory, op, select
 
+_WRITTEN_OUT = 9  # taps of a line whose copies are written out
+_NEAR = 1 << 14  # bytes of lines that are written entry by entry: they stay in the L1 cache
 _SHORTEST = 4  # pixels of a line: less are copied one by one
 
 
@@ -79,11 +81,54 @@ class Runs:
         f.do(memory("v128.store", place, joined([self._vector(f.let(op("i32.add", at, tap))) for tap in taps])))
         e.close()
 
-    def _vector(self, at):
+    def goes_by_entries(self):
+        """Whether `copy_all` serves: with masks that cost nothing, as of AVX-512, and a few taps side by side."""
+        extent = self.tile.what.inner[-1]
+        return self.tile.lanes == 16 and extent <= _WRITTEN_OUT and self._beside() is not None
+
+    def _beside(self):
+        """The numbers of the image from a tap to the next one of a line, if they are known."""
+        return self.e.coefficient(self.taps, "k{}".format(len(self.tile.what.inner) - 1))
+
+    def copy_all(self, panel, element):
+        """Write all lines of the panel, those of some channels entry by entry, so that little is done for each vector.
+        What a vector holds behind its run, the next entry overwrites; behind the last one lies another line, which a
+        mask keeps."""
+        tile, e, f = self.tile, self.e, self.e.f
+        inner, bytes_apart = tile.what.inner, tile.term_bytes
+        beside = element * self._beside()
+        taps = tile.what.depth() // inner[0]
+        most = max(1, _NEAR // (taps * bytes_apart))
+        together = max([n for n in range(1, most + 1) if inner[0] % n == 0])
+        e.loop("channels", inner[0], together)
+        channel = e.counters["channels"][0]
+        at_channel = f.let(op("i32.add", panel, op("i32.mul", channel, i32(taps * bytes_apart))))
+        e.loop("entry", f.get(self.end), 8, self.table)
+        entry = e.counters["entry"][0]
+        at, place = [f.let(memory("i32.load", entry, offset=n)) for n in (0, 4)]
+        left = op("i32.sub", i32(self.width), op("i32.shr_u", place, i32(2)))
+        mask = f.let(op("i32x4.lt_u", op("v128.ramp", i32(1)), op("i32x4.splat", left)))
+        to = f.local("i32")
+        f.set(to, op("i32.add", at_channel, place))
+        e.loop("k0", f.let(op("i32.add", channel, i32(together))), 1, channel)
+        for n in range(1, len(inner) - 1):
+            e.loop("k{}".format(n), inner[n])
+        e.bind("k{}".format(len(inner) - 1), i32(0))
+        first = f.let(op("i32.add", at, f.let(e.index(self.taps, element))))
+        lowest = min(0, beside * (inner[-1] - 1))
+        first = f.let(op("i32.add", first, i32(lowest))) if lowest else first
+        for n in range(inner[-1]):
+            vector = self._vector(first, n * beside - lowest)
+            f.do(memory("v128.store_masked", f.get(to), vector, mask, offset=n * bytes_apart))
+        f.set(to, op("i32.add", f.get(to), i32(inner[-1] * bytes_apart)))
+        for _ in range(len(inner) + 1):
+            e.close()
+
+    def _vector(self, at, offset=0):
         """Neighboring pixels, or every second one: none beyond, since the memory may end there."""
         e = self.e
-        first = e.four_at(self.word, at, 0)
+        first = e.four_at(self.word, at, offset)
         if self.step == 1:
             return first
         element = 1 if self.word in ("i8", "u8") else 4
-        return op("v128.even_odd", first, e.four_at(self.word, at, element * (self.tile.lanes - 1)))
+        return op("v128.even_odd", first, e.four_at(self.word, at, offset + element * (self.tile.lanes - 1)))
