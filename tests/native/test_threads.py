@@ -125,6 +125,39 @@ def test_a_forked_process_has_threads_of_its_own() -> None:
     assert bytes_of(model(PICTURES)) == want
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+@pytest.mark.parametrize("patience", [30.0, 0.0])
+def test_a_process_that_is_forked_while_a_thread_compiles_does_not_hang(
+    patience: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    began, ended, real = threading.Event(), threading.Event(), engine._optimized
+
+    def slowly(*given: Any) -> Any:
+        began.set()
+        ended.wait(0.3)
+        found = real(*given)
+        ended.set()
+        return found
+
+    monkeypatch.setattr(engine, "_optimized", slowly)
+    monkeypatch.setattr(engine, "_PATIENCE", patience)
+    other = threading.Thread(target=made, args=(1, lambda x: F.tanh(x * 3.7) - patience, PICTURES))
+    other.start()
+    assert began.wait(30)
+    child = os.fork()
+    if not child:
+        signal.alarm(60)
+        try:
+            bytes_of(made(1, lambda x: x * 5.3 - 1.7 - patience, PICTURES)(PICTURES))
+            os._exit(0 if ended.is_set() else 1)
+        except BackendError as error:
+            os._exit(2 if "compile before fork()" in str(error) else 3)
+    other.join()
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == (0 if patience else 2)
+    assert bytes_of(made(1, lambda x: x * 5.3 - 2.9, PICTURES)(PICTURES))
+
+
 def test_an_interrupt_is_answered_between_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine, "LONG", 1)
     model = made(3, network, PICTURES)

@@ -10,6 +10,7 @@ import ctypes
 import marshal
 import math
 import mmap
+import os
 import struct
 import time
 import weakref
@@ -34,6 +35,11 @@ _Key = tuple[Function | str, int | None, bool]  # a kernel's or a name of thread
 _RUN: _Key = ("run", None, False)
 _WORK: _Key = ("work", None, False)
 _compiling = lock()  # LLVM's objects are made and used by one thread at a time
+# Held while LLVM works: a process that is forked meanwhile would have its locks, which nobody there gives back.
+_making = lock()
+_PATIENCE = 30.0  # seconds that fork() waits for it: one kernel takes less than one
+_waited: list[bool] = []  # whether a fork() that goes on has it
+_torn: list[bool] = []  # true if this process was forked without it
 _known: weakref.WeakValueDictionary[_Key, Code] = weakref.WeakValueDictionary()
 
 
@@ -125,6 +131,16 @@ def pages(nbytes: int) -> mmap.mmap:
 
 def _made(key: _Key) -> Code:
     """Compile a kernel, or what runs steps."""
+    if _torn:
+        raise BackendError(
+            "this process was forked while another thread compiled, so it cannot; compile before fork(), or start "
+            "processes by 'spawn'"
+        )
+    with _making:
+        return _compiled(key)
+
+
+def _compiled(key: _Key) -> Code:
     function, _, quick = key
     llvm = _llvm()
     if isinstance(function, str):
@@ -140,6 +156,24 @@ def _made(key: _Key) -> Code:
     engine = llvm.create_mcjit_compiler(_optimized(machine, text), machine)
     engine.finalize_object()
     return Code(engine.get_function_address(name), None, engine)
+
+
+def _before_fork() -> None:
+    _waited.append(_making.acquire(timeout=_PATIENCE))
+
+
+def _after_fork() -> None:
+    if _waited.pop():
+        _making.release()
+
+
+def _in_forked() -> None:
+    if not _waited.pop():  # else device.lock() has made it free
+        _torn.append(True)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_in_forked)
 
 
 def _machine(quick: bool, **options: str) -> Any:
