@@ -51,7 +51,7 @@ def plans(case: tuple[int, int, int, int, int, bool]) -> list[tuple[Any, float]]
             )
         compiled(*given)
         instance = compiled.planned().program.instance
-        out.append((instance.run, instance.memory.nbytes / 1e6))
+        out.append((instance.run, instance.nbytes / 1e6))
     return out
 
 
@@ -60,16 +60,22 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=4, help="of each case (default: 4)")
     options = parser.parse_args()
     from emberlet.wgpu_backend.llvm import set_threads
-    from emberlet.wgpu_backend.wasm.kernels.attention import LEAST_KEYS, LEAST_ROWS, LEAST_SCORES
+    from emberlet.wgpu_backend.wasm.kernels.attention import (
+        LEAST_KEYS,
+        LEAST_ROWS,
+        LEAST_SCORES,
+        LEAST_WIDE_KEYS,
+        WIDE,
+    )
 
     set_threads(1)
     lines = [
         "# Attention in machine code",
         "",
         f"`python3 dev.py bench attention`: one thread, float32. Plans take one pass from {LEAST_ROWS} queries, "
-        f"{LEAST_KEYS} keys and {LEAST_SCORES:,} scores on. {os.cpu_count()} CPUs, Python "
-        f"{platform.python_version()}; load of the machine when it began: {os.getloadavg()[0]:.1f}. Above 1, only the "
-        "ratios say something.",
+        f"{LEAST_KEYS} keys ({LEAST_WIDE_KEYS:,} of more than {WIDE} channels) and {LEAST_SCORES:,} scores on. "
+        f"{os.cpu_count()} CPUs, Python {platform.python_version()}; load of the machine when it began: "
+        f"{os.getloadavg()[0]:.1f}. Above 1, only the ratios say something.",
         "",
         "| batch × heads × queries × keys × channels | one pass, ms | by parts | ratio | of medians | MB | by parts |",
         "|---|---:|---:|---:|---:|---:|---:|",

@@ -94,6 +94,13 @@ def test_plans_of_several_shapes_and_models_of_the_same_weights_share_them(share
     assert copies() <= before
 
 
+def test_the_memory_that_a_plan_says_it_takes_is_its_own_and_its_weights(shared: bool) -> None:
+    instance = Net().compile(rows(1), backend="native").planned().program.instance
+    weights = 4 * 2 * WIDTH * (WIDTH + 1)
+    assert weights < instance.nbytes < weights + 4096
+    assert (memoryview(instance.memory).nbytes > 1 << 30) == shared  # addresses up to the weights, not memory
+
+
 @pytest.mark.usefixtures("shared")
 def test_a_plan_has_the_weights_that_there_were_when_it_was_made() -> None:
     model = Net()

@@ -37,7 +37,7 @@ def expected(q: Array, k: Array, v: Array, bias: Array | None, scale: float, cap
 
 def one_pass(*arguments: Any, **options: Any) -> Any:
     """`dot_product_attention` by its kernel also where that is not faster."""
-    with patch.multiple(kernel, LEAST_ROWS=1, LEAST_KEYS=1, LEAST_SCORES=1):
+    with patch.multiple(kernel, LEAST_ROWS=1, LEAST_KEYS=1, LEAST_WIDE_KEYS=1, LEAST_SCORES=1):
         found = dot_product_attention(*arguments, **options)
         np.asarray(found)
     return found

@@ -273,10 +273,12 @@ class Steps:
 
 
 class Instance:
-    """A memory, and the steps that run on it. shared: the memory, where it has its weights in common with others."""
+    """A memory, and the steps that run on it. shared: the memory, where it has its weights in common with others: they
+    lie elsewhere, and `memory` reaches as far as they may. nbytes: of it and of these weights."""
 
     def __init__(self, steps: Steps, nbytes: int, shared: Shared | None = None) -> None:
         self.steps = steps
+        self.nbytes = nbytes if shared is None else nbytes + shared.weights
         if shared is not None:
             self.memory, self.address = shared.view(), shared.address
             return

@@ -39,10 +39,11 @@ _sharing = lock()
 
 class Shared:
     """A plan's memory in a range, given back when nothing refers to it any more. address: where it begins; places:
-    {number of a weight: its distance from there}; held: what must live as long."""
+    {number of a weight: its distance from there}; held: what must live as long; weights: their bytes."""
 
-    def __init__(self, memory: Memory, places: dict[int, int], held: list[Any]) -> None:
+    def __init__(self, memory: Memory, places: dict[int, int], held: list[Any], weights: int) -> None:
         self.address = memory.address
+        self.weights = weights
         self.places = places
         self._memory = memory
         self._held = held
@@ -106,7 +107,8 @@ def _placed(within: AddressRange, given: dict[int, _Weight], nbytes: int) -> Sha
         return None
     places = {number: w.address for number, w in there.items()} | {number: c.address for number, c in copies.items()}
     begin = memory.address
-    return Shared(memory, {number: at - begin for number, at in places.items()}, [copies, there])
+    total = sum([len(w.data) for w in given.values()])
+    return Shared(memory, {number: at - begin for number, at in places.items()}, [copies, there], total)
 
 
 def _found(within: AddressRange, weights: dict[int, _Weight]) -> dict[int, Memory]:

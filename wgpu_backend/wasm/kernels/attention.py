@@ -22,6 +22,7 @@ KEYS = 128  # of a block: more would leave the caches, and fewer spend more on e
 # From these numbers on, one pass takes less time than products and a softmax on a stored matrix of scores
 # (benches/attention.py): of a head's queries and keys, and of all scores, which leave the caches.
 LEAST_ROWS, LEAST_KEYS, LEAST_SCORES = 64, 256, 1 << 19
+WIDE, LEAST_WIDE_KEYS = 64, 1024  # of more channels, copying keys and values takes longer beside what is saved
 LEAST_SIZE, MOST_SIZE = 4, 256  # channels of a head
 
 
@@ -32,7 +33,8 @@ def serves(q, keys, values):
         return False
     rows, columns = typical(q.shape[2]), typical(keys.shape[2])
     scores = typical(q.shape[0] * q.shape[1]) * rows * columns
-    return rows >= LEAST_ROWS and columns >= LEAST_KEYS and scores >= LEAST_SCORES
+    least = LEAST_KEYS if max(sizes) <= WIDE else LEAST_WIDE_KEYS
+    return rows >= LEAST_ROWS and columns >= least and scores >= LEAST_SCORES
 
 
 def attention(item, stored, name, options):
@@ -70,6 +72,8 @@ class _Attention:
         self.across = 4 if lanes > 8 else 2  # vectors of keys in a tile
         self.columns = (self.depth + lanes - 1) // lanes  # vectors of a result
         self.together = 2 if self.columns > 1 else 1  # of which so many are summed at a time
+        if self.columns % self.across == 0:
+            self.together = self.across
         self.columns = (self.columns + self.together - 1) // self.together * self.together
         self.width = self.columns * lanes
 
