@@ -12,6 +12,7 @@ import pytest
 from emberlet import functional as F
 from emberlet import nn
 from emberlet.wgpu_backend.compiled import compile as compiled
+from emberlet.wgpu_backend.record import eight_bits
 from support.rows import every
 
 Array = np.ndarray[Any, Any]
@@ -69,6 +70,50 @@ def test_functions_of_8_bits_are_those_of_each_level(where: str, name: str, dtyp
 
     real = (every_level.astype(np.float64) - zero) * 0.03125
     same(run(where, layer, every_level), *levels(theirs(real), 0.017, 7, np.int8))
+
+
+@every("seed", range(10))
+@pytest.mark.parametrize("dtype", ["uint8", "int8"])
+def test_hard_swish_of_levels_is_exact(where: str, seed: int, dtype: str) -> None:
+    rng = np.random.default_rng(seed)
+    info, one = np.iinfo(dtype), np.float32
+    scale, zero = float(one(rng.choice([0.002, 0.03, 0.3]) * rng.random())), int(rng.integers(info.min, info.max + 1))
+    out, point = float(one(scale * (0.3 + rng.random()))), int(rng.integers(0, 100))
+    every_level = np.arange(info.min, info.max + 1, dtype=np.int16).astype(dtype).reshape(1, 4, 64)
+
+    def layer(q: Any) -> Any:
+        return F.quantize_linear(F.hard_swish(F.dequantize_linear(q, scale, zero)), out, point, dtype=dtype)
+
+    tensor = emberlet.asarray(every_level, backend="numpy")
+    np.testing.assert_array_equal(run(where, layer, every_level), np.asarray(layer(tensor)))
+    x = (every_level.astype(one) - one(zero)) * one(scale)
+    same(run(where, layer, every_level), *levels(x * np.clip(x.astype(float) / 6 + 0.5, 0, 1), out, point, dtype))
+
+
+def test_hard_swish_of_levels_is_a_product_of_few_operations(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = []
+    original = eight_bits.levels_by_line
+    monkeypatch.setattr(eight_bits, "levels_by_line", lambda *a: made.append(original(*a)) or made[-1])
+    q = np.zeros((1, 4, 8, 8), np.uint8)
+    run(where, lambda q: F.quantize_linear(F.hard_swish(F.dequantize_linear(q, 0.03, 128)), 0.02, 18), q)
+    run(where, lambda q: F.quantize_linear(F.sin(F.dequantize_linear(q, 0.03, 128)) * 0.5 + 1, 0.02, 18), q)  # a table
+    assert [m is not None for m in made] == [True]
+
+
+@every(
+    "low, high, scale, zero", [(0, 6, 6 / 255, 0), (0, 6, 0.02, 0), (0, 6, 0.03, 0), (0, 1, 0.005, 3), (-3, 3, 0.01, 9)]
+)
+def test_numbers_are_cut_before_they_are_quantized(
+    where: str, low: float, high: float, scale: float, zero: int
+) -> None:
+    x = np.linspace(-8, 8, 1000, dtype=np.float32)
+    x[:3] = np.nan, np.inf, -np.inf
+
+    def layer(x: Any) -> Any:
+        return F.quantize_linear(F.minimum(F.maximum(x, low), high), scale, zero)
+
+    y = np.rint(np.clip(x, np.float32(low), np.float32(high)) / np.float32(scale)) + zero
+    np.testing.assert_array_equal(run(where, layer, x), np.where(y > 0, np.minimum(y, 255), 0).astype(np.uint8))
 
 
 def test_a_gelu_that_is_quantized_between_its_operations(where: str) -> None:

@@ -11,6 +11,7 @@ from emberlet.sizes.questions import known_equal
 from emberlet.sizes.size import is_open
 from emberlet.tensor import Tensor
 
+from .clipped_lines import FEWEST, levels_by_line
 from .host_evaluation import given
 from .levels import parts
 from .node import ELEMENTWISE, depends_on_input
@@ -33,10 +34,11 @@ def to_levels(x, zero, low, high, dtype):
             zero = x.backend.full((), point, zero.dtype)
         scale = _divisor(x.data)
         if scale is not None:
+            x = _without_cuts(x, scale, point or 0, low, high)
             levels = _Levels(x, zero, scale, low, high, dtype)
             found = levels.moved(levels.source)
         if found is None:
-            found = _looked_up(x, zero, low, high, dtype)
+            found = _of_one_tensor(x, zero, low, high, dtype)
     return rounded_levels(x, zero, low, high, dtype) if found is None else found
 
 
@@ -45,6 +47,27 @@ def _divisor(node):
     if node.op != "binary" or node.arg != "div" or not known_equal(node.srcs[0].shape, node.shape):
         return None
     return _number(node.srcs[1])
+
+
+def _without_cuts(x, scale, point, low, high):
+    """x, a quotient by the number `scale`, without a maximum and a minimum before it that lie at or beyond the levels'
+    ends: levels are cut to these anyway."""
+    backend, node = x.backend, x.data.srcs[0]
+    while node.op == "binary" and node.arg in ("maximum", "minimum") and scale > 0 and x.dtype is dtypes.float32:
+        bounds = [_number(s) for s in node.srcs]
+        inner = node.srcs[0] if bounds[0] is None else node.srcs[1]
+        bound = bounds[1] if bounds[0] is None else bounds[0]
+        if bound is None or not known_equal(inner.shape, node.shape):
+            break
+        host = backend.host
+        parts = [host.full((), n, x.dtype) for n in (bound, scale)]
+        level = host.to_list(host.unary("round", host.binary("div", *parts)))[0] + point
+        if not (level <= low if node.arg == "maximum" else level >= high):
+            break
+        node = inner
+    if node is x.data.srcs[0]:
+        return x
+    return backend.binary("div", _tensor(node, backend), backend.full((), scale, x.dtype))
 
 
 def _number(node):
@@ -112,19 +135,25 @@ class _Levels:
         return q if same and self._ascends() else None
 
 
-# -- tables ---------------------------------------------------------------------------------------------------------
+# -- functions of one tensor ------------------------------------------------------------------------------------------
 
 
-def _looked_up(x, zero, low, high, dtype):
-    """The levels from a table, where x is a costly function of one 8-bit tensor in a plan; else None."""
+def _of_one_tensor(x, zero, low, high, dtype):
+    """The levels where x is a function of one 8-bit tensor in a plan: from a table if the function is costly, else by a
+    shorter one; None if there is neither."""
     function = _Function()
     found = function.source([x.data], 0)
-    if found is None or not function.costly or not depends_on_input(found):
+    if found is None or not depends_on_input(found):
+        return None
+    if not function.costly and (_MOST - function.left < FEWEST or x.dtype is not dtypes.float32):
         return None
     backend = x.backend
     least, most = found.dtype.range
     every = backend.cast(backend.arange(least, 1, most - least + 1, dtypes.int32), found.dtype)
-    table = rounded_levels(_again(x.data, found, every), zero, low, high, dtype)
+    at_each = _again(x.data, found, every)
+    if not function.costly:
+        return levels_by_line(x, found, at_each, zero, low, high, dtype)
+    table = rounded_levels(at_each, zero, low, high, dtype)
     at = backend.cast(_tensor(found, backend), dtypes.int32)
     if least:
         at = backend.binary("sub", at, backend.full((), least, dtypes.int32))
