@@ -5,16 +5,16 @@ No product or sum reaches 2**30.
 """
 
 
-def windowed(samples, window, i, at, order, mask, re, im):
-    """Write the mask + 1 samples from `at` on of a ring buffer of twice as many, times the window (14 bits): those at
-    even places to re, the others to im, in the order that the transform takes. i: 0, an argument since those are faster
+def windowed(samples, window, i, at, order, around, re, im):
+    """Write half the samples of a ring buffer of around + 1, from `at` on, times the window (14 bits): those at even
+    places to re, the others to im, in the order that the transform takes. i: 0, an argument since those are faster
     than other variables.
 
     The results are doubled until the largest has 14 bits, or halved once. Returns the number of doublings.
     """
     top = 0
     sign = 0x8000
-    around = mask << 1 | 1
+    mask = around >> 1
     while i <= mask:
         j = order[i >> 1]
         v = ((samples[at] ^ sign) - sign) * window[i] >> 14
@@ -47,11 +47,12 @@ def windowed(samples, window, i, at, order, mask, re, im):
     return doubled
 
 
-def fft(re, im, j, wave, size, is_odd):
+def fft(re, im, j, wave, size, is_odd, adapts):
     """The Fourier transform of complex numbers in place, divided by their number, `size`: at least 4, in the order of
     their reversed bits. wave: `size` cosines, then sines, of half a turn; is_odd: whether size is not a power of four.
-    j: as i above.
+    j: as i above. adapts: whether to double all numbers between the stages where they are small; returns how often.
     """
+    doubled = 0
     i = 0
     if is_odd:
         half = 2
@@ -92,6 +93,23 @@ def fft(re, im, j, wave, size, is_odd):
             i += 4
     while half < size:  # two stages at a time: the transforms of 4 * half numbers from those of half as many each
         step = (size >> 1) // half
+        if adapts:
+            i = 0
+            k = 0
+            while i < size:
+                j = re[i]
+                k |= j ^ j >> 31
+                j = im[i]
+                k |= j ^ j >> 31
+                i += 1
+            up = 1 if k > 4095 else 2
+            if k < 8192:
+                doubled += up
+                i = 0
+                while i < size:
+                    re[i] = re[i] << up
+                    im[i] = im[i] << up
+                    i += 1
         k = 0
         while k < half:
             j = k * step
@@ -145,6 +163,7 @@ def fft(re, im, j, wave, size, is_odd):
                 i += half << 2
             k += 1
         half <<= 2
+    return doubled
 
 
 def power(re, im, i, wave, size):

@@ -22,9 +22,12 @@ Runner = Callable[[Sequence[str]], int]
 
 HERE = Path(__file__).parent.parent
 
+AUDIO = ("audio", "frames", "audio_kernels_viper", "audio_kernels_bytecode")
+
 HELPERS = {
     "stream": ("stream",),
-    "audio": ("audio", "frames", "audio_kernels_viper", "audio_kernels_bytecode"),
+    "audio": AUDIO,
+    "mfcc": ("mfcc", "mfcc_kernels_viper", "mfcc_kernels_bytecode", *AUDIO),
     "speech": ("speech", "frames", "speech_tables", "speech_kernels_viper", "speech_kernels_bytecode"),
     "image": ("image", "image_kernels_viper", "image_kernels_bytecode"),
 }

@@ -88,7 +88,7 @@ print(json.dumps([out, count(), list(late.features())]))
     assert allocated == 0
 
 
-@pytest.mark.parametrize("name", ["audio_kernels", "image_kernels"])
+@pytest.mark.parametrize("name", ["audio_kernels", "image_kernels", "mfcc_kernels"])
 def test_both_kinds_of_kernels_are_one_text(name: str) -> None:
     """The bytecode kernels are the viper source without decorators and types."""
     viper = Path(ROOT, "micro", f"{name}_viper.py").read_text(encoding="utf-8")

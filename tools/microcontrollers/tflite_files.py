@@ -10,6 +10,7 @@ import flatbuffers
 import numpy as np
 import numpy.typing as npt
 import tflite
+from flatbuffers import flexbuffers
 
 Rng = np.random.Generator
 Array = npt.NDArray[Any]
@@ -131,18 +132,23 @@ class File:
         return _table(b, "Tensor", Buffer=buffer, Name=label, IsVariable=t.variable, **values)
 
     def _code(self, b: Any, kind: str) -> int:
-        number = getattr(tflite.BuiltinOperator, kind)
+        builtin, _, custom = kind.partition(" ")
+        number = getattr(tflite.BuiltinOperator, builtin)
+        name = {"CustomCode": b.CreateString(custom)} if custom else {}
         return _table(
             b,
             "OperatorCode",
             DeprecatedBuiltinCode=min(number, 127),
             BuiltinCode=number,
             Version=2 if kind in _SECOND else 1,
+            **name,
         )
 
     def _operator(self, b: Any, codes: list[str], number: int) -> int:
         kind, inputs, outputs, options, values = self.operators[number]
         made: dict[str, Any] = {}
+        if kind.startswith("CUSTOM "):
+            made["CustomOptions"] = b.CreateNumpyVector(np.frombuffer(flexbuffers.Dumps(values), np.uint8))
         if number in self.between:
             made["Intermediates"] = b.CreateNumpyVector(np.asarray(self.between[number], np.int32))
         if options:

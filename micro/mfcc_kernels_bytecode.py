@@ -1,0 +1,117 @@
+"""Integer kernels of MFCC, in machine code, after those of audio_kernels_viper.py. mfcc_kernels_bytecode.py is the same
+for every port.
+
+No product or sum reaches 2**30.
+"""
+
+
+def windowed(samples, window, i, at, order, around, re, im):
+    """As in audio_kernels_viper.py, but samples are doubled before the window, which keeps the bits of quiet ones. i:
+    how many of them the window does not hide."""
+    top = 0
+    sign = 0x8000
+    mask = around >> 1
+    end = at + i
+    i = at
+    while i < end:
+        j = samples[i & around]
+        top |= j ^ j << 1  # the places where a bit differs from the one below it
+        i += 1
+    top &= 0xFFFE
+    shift = 14
+    while top and top < 0x4000:
+        top <<= 1
+        shift -= 1
+    if top > 0x7FFF:
+        shift = 15
+    i = 0
+    while i <= mask:
+        j = order[i >> 1]
+        re[j] = ((samples[at] ^ sign) - sign) * window[i] >> shift
+        at = at + 1 & around
+        i += 1
+        im[j] = ((samples[at] ^ sign) - sign) * window[i] >> shift
+        at = at + 1 & around
+        i += 1
+    return 14 - shift
+
+
+def roots(power, i, end):
+    """Replace the power in the bins from i to end by its square root, in steps of 1/16."""
+    while i < end:
+        v = power[i]
+        up = 0
+        if v < 0x400000:
+            v <<= 8
+        else:
+            up = 4
+        bit = 0x10000000
+        while bit > v:
+            bit >>= 2
+        root = 0
+        while bit:
+            if v >= root + bit:
+                v -= root + bit
+                root = (root >> 1) + bit
+            else:
+                root >>= 1
+            bit >>= 2
+        power[i] = root << up
+        i += 1
+
+
+def logarithms(bins, shares, i, spans, count, logs, unit, out):
+    """The base-2 logarithm of each band's sum, in units of 1/256, plus `unit`; that of 1e-12 in silence.
+
+    spans: how many bins are in each band's upper half, from that before the first band's on; shares: of each of these
+    bins in it, of 256; logs: 256 mantissas. i: as above.
+    """
+    s = 0
+    k = 0
+    silent = 1
+    above = 0
+    while k <= count:
+        n = i + spans[k]
+        below = above
+        above = 0
+        while i < n:
+            v = bins[i]
+            below += v * shares[s]
+            above += v * (256 - shares[s])
+            i += 1
+            s += 1
+        if k:
+            if below:
+                silent = 0
+            else:
+                below = 2048  # half a step of a root: what cannot be told from nothing beside other bands
+            top = 0
+            while below > 511:
+                below >>= 1
+                top += 1
+            while below < 256:
+                below <<= 1
+                top -= 1
+            out[k - 1] = (top + 8 << 8) + logs[below - 256] + unit
+        k += 1
+    k = 0
+    while silent and k < count:
+        out[k] = 0 - 10205
+        k += 1
+
+
+def cosines(logs, table, i, count, coefficients, out):
+    """The cosine transform of logarithms. table: `count` factors for each coefficient. i: 0, which is faster as an
+    argument."""
+    sign = 0x8000
+    at = 0
+    k = 0
+    while k < coefficients:
+        total = 4096
+        i = 0
+        while i < count:
+            total += logs[i] * ((table[at] ^ sign) - sign)
+            i += 1
+            at += 1
+        out[k] = total >> 13
+        k += 1

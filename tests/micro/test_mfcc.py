@@ -1,0 +1,192 @@
+"""MFCC are those of TensorFlow's operators, which LiteRT runs: in NumPy exactly, on a board within its resolution."""
+
+from __future__ import annotations
+
+import json
+from array import array
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from emberlet.micro.builder.audio import mfcc
+from emberlet.micro.mfcc import Mfcc
+
+from tools.boards_in_qemu import EmulatedBoard
+from tools.microcontrollers import litert
+from tools.microcontrollers.tflite_files import File
+from tools.micropython import Port
+from tools.paths import ROOT
+
+RATE = 16000
+
+# Frames are a whole number of hops, as in `mfcc`.
+OPTIONS: list[dict[str, int]] = [
+    {},
+    {"size": 480, "hop": 160, "coefficients": 13},
+    {"size": 400, "hop": 400, "count": 26, "coefficients": 26, "low": 0, "high": 7900},
+    {"size": 1024, "hop": 512, "count": 50, "coefficients": 20},
+]
+
+
+def sounds() -> dict[str, npt.NDArray[np.int16]]:
+    """Noise, loud and quiet; a sweep; pulses through three resonances, like a vowel; a loud tone; silence."""
+    rng, t = np.random.default_rng(3), np.arange(RATE // 2) / RATE
+    pulses = np.zeros(t.size)
+    pulses[(np.arange(0, 0.5, 1 / 120) * RATE).astype(int)] = 1
+    for frequency, width in ((700, 90), (1200, 110), (2600, 160)):
+        radius, out = np.exp(-np.pi * width / RATE), np.zeros(t.size)
+        turn = 2 * radius * np.cos(2 * np.pi * frequency / RATE)
+        for k in range(t.size):
+            out[k] = pulses[k] + turn * out[k - 1] - radius**2 * out[k - 2]
+        pulses = out
+    found = {
+        "noise": 3000 * rng.standard_normal(t.size),
+        "quiet": 10 * rng.standard_normal(t.size),
+        "sweep": 8000 * np.sin(2 * np.pi * (200 + 4000 * t) * t) + 100 * rng.standard_normal(t.size),
+        "vowel": 12000 * pulses / np.abs(pulses).max() + 5 * rng.standard_normal(t.size),
+        "tone": 30000 * np.sin(2 * np.pi * 440 * t) + 30 * rng.standard_normal(t.size),
+        "silence": np.zeros(t.size),
+    }
+    return {name: np.clip(np.rint(x), -32768, 32767).astype(np.int16) for name, x in found.items()}
+
+
+def reference(samples: npt.NDArray[np.int16], folder: Path, **how: int) -> npt.NDArray[np.float32]:
+    """What LiteRT's `Mfcc` gives for its `AudioSpectrogram`."""
+    o = {"size": 640, "hop": 320, "count": 40, "coefficients": 10, "low": 20, "high": 4000} | how
+    file, frames = File(), 1 + (samples.size - o["size"]) // o["hop"]
+    x = file.tensor((samples.size, 1), "float32")
+    spectrogram = file.tensor((1, frames, (1 << (o["size"] - 1).bit_length()) // 2 + 1), "float32")
+    y = file.tensor((1, frames, o["coefficients"]), "float32")
+    file.inputs, file.outputs = [x], [y]
+    spectral = {"window_size": o["size"], "stride": o["hop"], "magnitude_squared": True}
+    file.operator("CUSTOM AudioSpectrogram", [x], [spectrogram], **spectral)
+    limits = {"lower_frequency_limit": float(o["low"]), "upper_frequency_limit": float(o["high"])}
+    counts = {"filterbank_channel_count": o["count"], "dct_coefficient_count": o["coefficients"]}
+    rate = file.constant(np.array([RATE], np.int32))
+    file.operator("CUSTOM Mfcc", [spectrogram, rate], [y], **limits, **counts)
+    given = (samples / 32768).astype(np.float32).reshape(1, -1, 1)
+    return litert.answers({"m": file.written()}, {"m": given}, folder)["m"].reshape(frames, -1)
+
+
+def frames(samples: npt.NDArray[np.int16], chunk: int = 0, **how: int) -> list[list[int]]:
+    """Those of the device from the first whole frame on."""
+    front, out = Mfcc(**how), []
+    for k in range(0, samples.size, chunk or front.hop):
+        if front.push(array("h", samples[k : k + (chunk or front.hop)].tolist())):
+            out.append(list(front.features()))
+    return out[front.size // front.hop - 1 :]
+
+
+@pytest.mark.skipif(find_spec("ai_edge_litert") is None, reason="LiteRT has no wheel for this Python")
+@pytest.mark.parametrize("how", OPTIONS, ids=str)
+def test_numpy_computes_what_tensorflow_does(how: dict[str, int], tmp_path: Path) -> None:
+    for samples in sounds().values():
+        np.testing.assert_allclose(mfcc(samples, **how), reference(samples, tmp_path, **how), atol=1e-4)
+
+
+@pytest.mark.parametrize("how", OPTIONS, ids=str)
+def test_the_device_computes_nearly_the_same(how: dict[str, int]) -> None:
+    """Beside coefficients of up to 25, and steps of 0.5 of a network's bytes. A loud tone leaves the other bands few
+    bits."""
+    for name, samples in sounds().items():
+        exact, found = mfcc(samples, **how), np.array(frames(samples, **how)) / 256
+        error = np.abs(found - exact)
+        mean, most = (0.5, 2) if name == "tone" else (0.15, 0.4)
+        print(name, f"{error.mean():.4f} {error.max():.3f}")
+        assert error.mean() < mean and error.max() < most, name
+
+
+def test_silence_is_that_of_tensorflow() -> None:
+    silence = frames(np.zeros(1280, np.int16))[-1]
+    assert silence[0] / 256 == pytest.approx(np.sqrt(2 / 40) * 40 * np.log(1e-12), abs=0.2)
+    assert max(map(abs, silence[1:])) <= 16
+
+
+@pytest.mark.parametrize("chunk", [1, 77, 319])
+def test_the_size_of_chunks_makes_no_difference(chunk: int) -> None:
+    samples = sounds()["sweep"][:3200]
+    assert frames(samples, chunk)[-3:] == frames(samples)[-3:]
+
+
+@pytest.mark.parametrize("port_name", ["unix_port", "armhf_port", "wasm_port"])
+def test_every_port_computes_the_same(port_name: str, request: pytest.FixtureRequest) -> None:
+    port: Port = request.getfixturevalue(port_name)
+    samples = [((i * i * 37 + i * 1103) % 20011 - 10000) >> (i >> 9) for i in range(3200)]
+    script = """
+import json, gc
+from array import array
+from emberlet.micro.mfcc import Mfcc
+
+samples = array("h", (((i * i * 37 + i * 1103) % 20011 - 10000) >> (i >> 9) for i in range(3200)))
+front, out = Mfcc(), []
+for k in range(0, 3200, 320):
+    front.push(samples[k : k + 320])
+    out.append(list(front.features()))
+
+
+def count():
+    gc.collect()
+    gc.disable()
+    before = gc.mem_alloc()
+    front.features()
+    return gc.mem_alloc() - before
+
+
+print(json.dumps([out, count()]))
+"""
+    out, allocated = json.loads(port.run(script).check().stdout)
+    assert out[1:] == frames(np.array(samples, np.int16))
+    assert allocated == 0
+
+
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [
+        ({"size": 7}, "from 8 to 65,536"),
+        ({"high": 8000}, "half the rate"),
+        ({"count": 81}, "at most 80"),
+        ({"coefficients": 41}, "at most count"),
+        ({"size": 16384, "count": 2, "coefficients": 2, "high": 7900}, "more than 512 bins"),
+    ],
+)
+def test_what_is_not_supported_is_said(how: dict[str, int], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        Mfcc(**how)
+
+
+COUNTED = """
+import gc
+from array import array
+import mfcc
+
+front = mfcc.Mfcc()
+samples = array("h", ((i * i * 37 + i * 1103) % 20011 - 10000 for i in range(320)))
+front.push(samples)
+gc.collect()
+gc.disable()
+start = end = 0
+start = count()
+front.push(samples)
+front.features()
+end = count()
+print(end - start)
+"""
+
+
+@pytest.mark.needs("emulated-boards")
+@pytest.mark.parametrize("name", ["m7", "m0"])
+def test_a_hop_fits_into_its_time(name: str) -> None:
+    """A count, not a time: 20 ms of sound are 2.5 million cycles of a Pico at 125 MHz."""
+    texts = {}
+    for file in ("mfcc.py", "audio.py"):
+        text = (ROOT / "micro" / file).read_text(encoding="utf-8")
+        for module in ("frames", "audio"):
+            text = text.replace(f"from .{module}", f"from {module}")
+        texts[file] = text.replace("from . import", "import").encode()
+    others = ("frames.py", "audio_kernels_viper.py", "mfcc_kernels_viper.py")
+    files = {**texts, **{file: (ROOT / "micro" / file).read_bytes() for file in others}}
+    found = int(EmulatedBoard(name).run(COUNTED, files))
+    print(name, found)
+    assert found < 1_000_000
