@@ -75,8 +75,8 @@ def in_parts() -> Iterator[type[Divided]]:
     """While it is open, the wasm backend divides every loop that threads may share, however short."""
     plain = Image.__init__
 
-    def remember(self: Image, *given: Any) -> None:
-        plain(self, *given)
+    def remember(self: Image, *given: Any, **named: Any) -> None:
+        plain(self, *given, **named)
         Divided.images[self.module] = self
 
     plans: Any = emberlet.get_backend("wasm")

@@ -56,7 +56,7 @@ ONE: dict[str, tuple[Callable[[Array], Array], float]] = {
     "exp": (np.exp, 1.0),
     "log": (np.log, 1.0),
     "tanh": (np.tanh, 1.5),
-    "erf": (erf, 3.0),
+    "erf": (erf, 1.6),
     "sin": (np.sin, 0.51),
     "cos": (np.cos, 0.51),
     "tan": (np.tan, 0.51),

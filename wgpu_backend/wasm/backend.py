@@ -34,8 +34,8 @@ class WasmBackend(ArenaBackend):
         return engine.set_threads(count)
 
     def _compiled(self, plan):
-        image = Image(plan)
+        image = Image(plan, relaxed=self.options.relaxed)
         return engine.compiled(image.module), image, _EXPANDED * len(image.module)
 
     def layout(self, plan, sizes=0, room=None, constants=None):
-        return Image(plan, None, sizes, room)
+        return Image(plan, None, sizes, room, self.options.relaxed)

@@ -53,7 +53,8 @@ class Image(Layout):
     """module: the bytes of a module that exports "memory" and "run". pages: the size of the memory in pages of 64 KiB;
     threads: the most threads that may run it (threads.py)."""
 
-    def __init__(self, plan, stored=None, sizes=0, room=None):
+    def __init__(self, plan, stored=None, sizes=0, room=None, relaxed=False):
+        """relaxed: whether functions of the library use relaxed SIMD."""
         Layout.__init__(self, plan, stored, sizes, room)
         parts, scratch = self.parts, self.scratch
         stride = (self.scratch_room + 63) // 64 * 64  # bytes between the scratch memories of two threads
@@ -64,7 +65,7 @@ class Image(Layout):
             raise BackendError("this plan takes {} bytes of memory; WebAssembly has at most 4 GiB".format(self.nbytes))
         functions, seen = [], {}
         for n, (_, f) in enumerate(plan.kernels):
-            _add(functions, seen, "kernel{}".format(n), f)
+            _add(functions, seen, "kernel{}".format(n), f, relaxed)
         steps = []
         for step in plan.steps:
             f = plan.kernels[step.kernel][1]
@@ -111,10 +112,10 @@ class Image(Layout):
         return module(self._functions, names + ["run"], self.pages)
 
 
-def _add(functions, seen, name, f):
+def _add(functions, seen, name, f, relaxed):
     """Add a function and those that it calls."""
     seen[name] = True
     for called in f.called():
         if called not in seen:
-            _add(functions, seen, called, library.function(called))
+            _add(functions, seen, called, library.function(called, relaxed), relaxed)
     functions.append((name, f))

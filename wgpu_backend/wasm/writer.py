@@ -67,10 +67,10 @@ def save(
     counts = plan.counts
     scope = next((d.scope for n in traced.inputs for d in n.shape if is_open(d)), None)
 
-    def laid_out(one: Any) -> Image:
-        return Image(one, stored, len(counts.block) if counts else 0, lambda n: _highest(n, scope))
+    def laid_out(one: Any, relaxed: bool) -> Image:
+        return Image(one, stored, len(counts.block) if counts else 0, lambda n: _highest(n, scope), relaxed)
 
-    image = laid_out(plan)
+    image = laid_out(plan, True)
     names, labels = port_names(model, len(examples), len(results), inputs, outputs)
     roots = {id(r): plan.outputs[i] for i, r in enumerate(traced.roots)}
 
@@ -100,7 +100,7 @@ def save(
         ]
     if counts is not None:
         content["sizes"] = sizes_of(counts)
-    custom = [(NAME, json.dumps(content).encode()), (SIMD, laid_out(simple).code())]
+    custom = [(NAME, json.dumps(content).encode()), (SIMD, laid_out(simple, False).code())]
     whole = image.file(custom, data)
     whole += checksum(whole)
     if len(whole) > MOST:

@@ -108,7 +108,7 @@ def _row(e, plan, word, lanes):
         f.set(out, splat(first, type) if wide else first)
         for counter, extent in plan.inner.counters[:-1]:
             e.loop(counter, extent)
-        kept = _kept(plan, k, lanes, in_extent) if e.lanes > 4 else None
+        kept = _kept(plan, k, lanes, in_extent, e.lanes)
         fold(e, op_name, type, plan.bodies[k], in_name, in_extent, out, lanes, kept and _keeping(e, plan))
         for _ in plan.inner.counters[:-1]:
             e.close()
@@ -136,12 +136,13 @@ def _row(e, plan, word, lanes):
         e.close()
 
 
-def _kept(plan, k, lanes, extent):
-    """The body of reduction k if the results are computed from it, too, and it takes longer than a load."""
+def _kept(plan, k, lanes, extent, width):
+    """The body of reduction k if the results are computed from it, too, and it takes longer than a load, and if it is
+    folded by vectors of `width` only."""
     body = plan.bodies[k]
     if lanes != "in" or plan.per_row or body.type != "f32" or body.op in ("load", "const"):
         return None
-    if is_open(extent) or extent > KEPT:
+    if is_open(extent) or extent > KEPT or (width == 4 and extent % 4):
         return None
     waiting = [plan.result]
     seen = {}
