@@ -138,7 +138,7 @@ def test_a_thousand_runs_on_three_threads_give_the_bytes_of_one(page: Page, fold
 
 @pytest.mark.parametrize(("slower", "threads"), [(False, 2), (True, 1)])
 def test_the_faster_number_of_threads_goes_on(page: Page, folder: Path, slower: bool, threads: int) -> None:
-    """By this clock, waking the second thread takes 5 ms or no time. After 2000 runs the two are compared again."""
+    """By this clock, waking the second thread takes 5 ms or no time. From time to time the two are compared again."""
     code = f"""
     const model = await load("half.wasm", {{ threads: 2 }});
     const given = inputs(model, 1);
@@ -152,7 +152,7 @@ def test_the_faster_number_of_threads_goes_on(page: Page, folder: Path, slower: 
     Atomics.notify = (...all) => {{ clock += late; woken += 1; return plain(...all); }};
     const runs = (count) => {{ for (let i = 0; i < count; i++) model.runNow(given); }};
     runs(300); // a worker that is late takes no part in a run
-    const found = [await settled(model, {threads}), woken > 12, same(words(model.runNow(given)), wanted)];
+    const found = [await settled(model, {threads}), woken > 100, same(words(model.runNow(given)), wanted)];
     late = 5 - late;
     runs(2300);
     return [...found, await settled(model, {3 - threads})];

@@ -11,11 +11,13 @@ const READY = 192 / 4; // words of a module's memory, one for each thread (threa
 const CONTROL = 16; // words of a worker's control block, of which thread.mjs uses the first
 const CATCHING_UP = 20000; // reads of DONE before a worker counts as busy: it has left the barrier of the last run
 
-// One thread and several take turns in TRIALS runs, and the faster goes on for AGAIN runs; then they are compared again, as
-// other programs may have taken or left a core. A run of more than LONG milliseconds counts as three. The first half is not
-// timed: the engine optimizes the code then. Of the times of each, the lower quartile counts, which few disturbances reach.
+// One thread and several take turns in TRIALS runs, and the faster goes on for SOON runs; then they are compared again, as
+// other programs may have taken or left a core, which a page that is loading does; and later ever more seldom, up to each
+// SELDOM runs. A run of more than LONG milliseconds counts as three. The first half is not timed: the engine optimizes
+// the code then. Of the times of each, the lower quartile counts, which few disturbances reach.
 const TRIALS = 24;
-const AGAIN = 2000;
+const SOON = 60;
+const SELDOM = 2000;
 const LONG = 10;
 
 /** How many threads a module may have here, at most `wanted`: 1 where memory cannot be shared or the caller must not sleep. */
@@ -117,6 +119,7 @@ export class Threaded {
   #most;
   #several = true; // whether several threads are faster than one
   #left = TRIALS; // runs until they are compared
+  #again = SOON; // runs from that comparison to the end of the next
   #times = [[], []]; // of runs on one thread, and on several
 
   /**
@@ -175,7 +178,8 @@ export class Threaded {
     this.#left -= step;
     if (this.#left > 0) return;
     const [alone, shared] = this.#times.map((times) => times.sort((a, b) => a - b)[times.length >> 2]);
-    [this.#several, this.#left, this.#times] = [shared <= alone, AGAIN, [[], []]];
+    [this.#several, this.#left, this.#times] = [shared <= alone, this.#again, [[], []]];
+    this.#again = Math.min(4 * this.#again, SELDOM);
   }
 
   #onSeveral(found) {
