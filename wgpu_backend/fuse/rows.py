@@ -62,22 +62,20 @@ def _grow(order, at, consumers, roots, found, max_outside):
     if known_equal(full, row) or most(size([full[a] for a in axes])) > MAX_LENGTH:
         return None
     members = {id(first): first}
+    taken = {}  # ids of members that something else reads, or that depend on one: no later exit may depend on them
     best = None
     for node in order[at + 1 :]:
         inside = [s for s in node.srcs if id(s) in members]
         if not inside:
             continue
-        if id(node) in found:
-            continue
-        if node.op in ELEMENTWISE:
-            joins = known_equal(node.shape, full) or known_equal(node.shape, row)
-        else:
-            joins = (
-                node.op == "reduce" and _keeps(node) and node.arg[1] == axes and known_equal(node.srcs[0].shape, full)
-            )
-        if not joins:
+        if id(node) in found or not _joins(node, full, row, axes):
+            for s in inside:
+                taken[id(s)] = True
             continue
         members[id(node)] = node
+        if [s for s in inside if id(s) in taken or id(s) in roots]:
+            taken[id(node)] = True
+            continue
         chosen = _closed(node, members, consumers, roots)
         if chosen is not None and id(first) in chosen and _reads_few(chosen, max_outside):
             best = (node, chosen)
@@ -90,6 +88,13 @@ def _grow(order, at, consumers, roots, found, max_outside):
     reductions = [n for n in ordered if n.op == "reduce"]
     scalars = [n for n in ordered if n.op != "reduce" and known_equal(n.shape, row) and n is not exit]
     return Region(reductions, scalars, full, axes, exit, {id(n): n for n in ordered})
+
+
+def _joins(node, full, row, axes):
+    """Whether a node that reads a member may be one."""
+    if node.op in ELEMENTWISE:
+        return known_equal(node.shape, full) or known_equal(node.shape, row)
+    return node.op == "reduce" and _keeps(node) and node.arg[1] == axes and known_equal(node.srcs[0].shape, full)
 
 
 def _closed(exit, members, consumers, roots):
