@@ -1,4 +1,4 @@
-// Compiles what a session of onnxruntime's API imports, with Pyodide's own Python: { files: { name: [source, what to
+// Compiles what a session of onnxruntime's API and `emberlet compile` import, with Pyodide's own Python: { files: { name: [source, what to
 // compile in its place] }, model } from stdin to { name: base64 of a .pyc } on stdout.
 import { readFileSync } from "node:fs";
 import { loadPyodide } from "./node_modules/pyodide/pyodide.mjs";
@@ -22,6 +22,13 @@ def zeros(shape):
     return [zeros(shape[1:]) for _ in range(shape[0])] if shape else 0.0
 
 session.run(None, {x.name: zeros([d if isinstance(d, int) else 1 for d in x.shape])})
+try:
+    from emberlet.host.cli.compile import write
+except ImportError:  # the package has no commands
+    pass
+else:
+    for kind in ("wasm", "plan"):
+        write("/model.onnx", f"/compiled.{kind}", [], [], None)
 "\\n".join(m.__file__ for name, m in sys.modules.items() if name.split(".")[0] == "emberlet" and getattr(m, "__file__", None))
 `);
 const compile = python.runPython(`

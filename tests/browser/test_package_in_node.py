@@ -35,7 +35,8 @@ globalThis.fetch = async (source, { method = "GET" } = {}) => {
   return new Response(method === "HEAD" ? null : files[source], { headers: { etag: "1" } });
 };
 globalThis.Worker = class {
-  async postMessage({ id, ...job }) {
+  async postMessage({ id, early, ...job }) {
+    if (early) return;
     const { started = true, ...answer } = await compiler(job);
     if (started) this.onmessage({ data: { ready: true } });
     this.onmessage({ data: { id, ...answer } });

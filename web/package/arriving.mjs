@@ -35,7 +35,7 @@ export class Arriving {
       parts.push(part);
       found += part.length;
     }
-    const bytes = new Uint8Array(await new Blob(parts).arrayBuffer());
+    const bytes = joined(parts);
     this.#rest = bytes.subarray(count);
     return bytes.subarray(0, count);
   }
@@ -47,7 +47,7 @@ export class Arriving {
       parts.push(part);
       counted(part.length);
     }
-    return new Uint8Array(await new Blob(parts).arrayBuffer());
+    return joined(parts);
   }
 
   cancel() {
@@ -82,7 +82,7 @@ export async function toGpu(arriving, position, uploads, queue, told) {
     let part = await arriving.part();
     if (!part) throw damaged(`the file ends ${end - position - odd.length} bytes too early`);
     await told(part);
-    if (odd.length) part = joined(odd, part);
+    if (odd.length) part = joined([odd, part]);
     const even = position + part.length >= end ? part.length : part.length - ((position + part.length) % 4);
     odd = part.slice(even); // WebGPU writes multiples of 4 bytes, to multiples of 4
     part = part.subarray(0, even);
@@ -121,10 +121,19 @@ function write(queue, pages, at, bytes) {
   }
 }
 
-function joined(a, b) {
-  const whole = new Uint8Array(a.length + b.length);
-  whole.set(a);
-  whole.set(b, a.length);
+// The bytes of these parts; without a copy if one follows the other in memory.
+function joined(parts) {
+  const length = parts.reduce((sum, part) => sum + part.length, 0);
+  const [first] = parts;
+  let end = first?.byteOffset ?? 0;
+  const follow = parts.every((part) => part.buffer === first.buffer && part.byteOffset === end && ((end += part.length), true));
+  if (first && follow) return new Uint8Array(first.buffer, first.byteOffset, length);
+  const whole = new Uint8Array(length);
+  let at = 0;
+  for (const part of parts) {
+    whole.set(part, at);
+    at += part.length;
+  }
   return whole;
 }
 

@@ -1,16 +1,34 @@
 // ONNX files and Python modules to plans and WebAssembly modules, in a worker that holds the compiler. It ends after some seconds without
 // work, which frees its memory.
 
+import { Kept } from "./kept.mjs";
+import { version } from "./version.mjs";
 import { Watch } from "./watch.mjs";
 
 const IDLE = 10000; // ms
+const EARLY = 60000; // ms that a compiler which started early waits for its first job
 
 let worker = null;
+let place = ""; // the folder of its files that was asked for
 let ending = 0;
 let ready = false; // whether the worker's Python has started
 const watch = new Watch((why) => fail(`it ${why}.`));
 let count = 0;
 const jobs = new Map();
+
+/** Start the compiler before there is a job, where this browser keeps nothing that it compiled: it takes seconds, and
+ * what a page shows first is waiting for it. What fails here is told with the first job. */
+export async function prepare(folder) {
+  if (typeof Worker !== "function" || worker || (await (await Kept.open())?.has(`compiled/${version}/`).catch(() => true))) return;
+  if (worker) return;
+  try {
+    worker = started(folder);
+    worker.postMessage({ early: true });
+    ending = setTimeout(stop, EARLY);
+  } catch {
+    stop();
+  }
+}
 
 // { bytes, chosen }: the compiled model, and the sizes that nobody gave, by name. kind: "plan" or "wasm".
 // files: [{ name, bytes }], the model first, then what it reads. folder: where the package's folder compiler/ is, if a bundler moved it. counted(bytes): told of each download's part.
@@ -33,6 +51,7 @@ export function compile(files, { kind, dim, freeze, folder, counted, signal }) {
     jobs.set(id, { name, counted, done: (value) => end(resolve, value), failed: (error) => end(reject, error) });
     clearTimeout(ending);
     try {
+      if (worker && jobs.size === 1 && place !== (folder ?? "")) stop(); // it started early, from elsewhere
       worker ??= started(folder);
       worker.postMessage({ id, files, kind, dim, freeze });
       if (!ready) watch.sign(); // Python starts with this job, also where it could not start with another
@@ -43,6 +62,7 @@ export function compile(files, { kind, dim, freeze, folder, counted, signal }) {
 }
 
 function started(folder) {
+  place = folder ?? "";
   const made = folder
     ? new Worker(new URL("worker.mjs", new URL(folder.replace(/\/?$/, "/"), globalThis.location?.href)), { type: "module" })
     : new Worker(new URL("./compiler/worker.mjs", import.meta.url), { type: "module" });

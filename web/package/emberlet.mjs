@@ -14,7 +14,7 @@ import { toGpu } from "./arriving.mjs";
 import { loadEither } from "./either.mjs";
 import { readable, start } from "./interpreter.mjs";
 import { Kept } from "./kept.mjs";
-import { wrongInputs } from "./kinds.mjs";
+import { named, wrongInputs } from "./kinds.mjs";
 import python from "./python.mjs"; // the build writes it: emberlet's sources
 import { open } from "./sources.mjs";
 
@@ -77,10 +77,12 @@ async function begin(source, options) {
   const expected = (bytes) => (total = bytes);
   const opening = open(source, { cache, signal, counted: progress("plan"), expected });
   opening.catch(() => {});
+  const isOnnx = /\.onnx([?#]|$)/i.test(source?.url ?? source?.name ?? source);
+  if (isOnnx) import("./compiling.mjs").then((compiling) => compiling.prepare(options.compiler));
   const plan = await opening;
   if (plan.compiled) {
     try {
-      return await (await import("./wasm.mjs")).load(new File([plan.compiled], plan.name), { threads });
+      return await (await import("./wasm.mjs")).load(named(plan.compiled, plan.name), { threads });
     } catch (error) {
       if (plan.stored) await (await Kept.open())?.forget(plan.stored);
       throw plan.stored ? Object.assign(error, { fromCache: true }) : error;

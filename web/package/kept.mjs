@@ -79,6 +79,11 @@ export class Kept {
     await this.#cache.put(`${KEYS}${path}`, new Response(bytes, { headers })).catch(() => {});
   }
 
+  // Whether anything is kept that begins with `prefix`.
+  async has(prefix) {
+    return (await this.#cache.keys()).some(({ url }) => url.startsWith(`${KEYS}${prefix}`));
+  }
+
   // Delete what begins with `prefix` but not with `kept`.
   async drop(prefix, kept) {
     for (const { url } of await this.#cache.keys()) {

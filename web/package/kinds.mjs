@@ -32,6 +32,9 @@ export function wrongSource(source) {
   return `load takes the address of a model or its bytes; found: ${described(source)}`;
 }
 
+// Bytes that know the name of their file. A File would do, too, but its bytes go through the browser's other process.
+export const named = (bytes, name) => Object.assign(bytes.subarray(), { name });
+
 // The sentence for what is no object of inputs, or null.
 export function wrongInputs(given, inputs) {
   if (typeof given === "object" && given !== null && !ArrayBuffer.isView(given) && !Array.isArray(given)) return null;

@@ -5,8 +5,11 @@ import { compile } from "./compiling.mjs";
 import { loadEither } from "./either.mjs";
 import { faster } from "./faster.mjs";
 import { Kept } from "./kept.mjs";
+import { named } from "./kinds.mjs";
 import { open } from "./sources.mjs";
 import { version } from "./version.mjs"; // the build writes it
+
+const storing = new Map(); // by path, promises that compiled models are kept
 
 const LARGEST = 8 << 20; // bytes of a model that is measured
 
@@ -24,6 +27,7 @@ export async function compileAndLoad(found, options) {
   let chosen = {};
   const made = async (kind) => {
     const path = `compiled/${version}/${hash}/${asked}.${kind}`;
+    await storing.get(path);
     const stored = await kept?.read(path);
     if (stored) {
       chosen = JSON.parse(stored.headers.get("chosen") ?? "{}");
@@ -32,16 +36,17 @@ export async function compileAndLoad(found, options) {
     compiling();
     const compiled = await compile(files, { ...settings, kind });
     chosen = compiled.chosen;
-    await kept?.store(path, compiled.bytes, { chosen: JSON.stringify(chosen) });
-    await kept?.drop("compiled/", `compiled/${version}/`); // what other releases compiled
+    // Nobody waits for it; the next call with this file does.
+    const putting = kept?.store(path, compiled.bytes, { chosen: JSON.stringify(chosen) });
+    const others = () => kept.drop("compiled/", `compiled/${version}/`).catch(() => {}); // what other releases compiled
+    if (putting) storing.set(path, putting.then(others).then(() => storing.delete(path)));
     return compiled.bytes;
   };
-  const named = (bytes) => new File([bytes], name);
-  const inWasm = async () => (await import("./wasm.mjs")).load(named(await made("wasm")), { signal, threads });
+  const inWasm = async () => (await import("./wasm.mjs")).load(named(await made("wasm"), name), { signal, threads });
   const place = async () => `compiled/${version}/${hash}/${asked}/${encodeURIComponent(await adapterName())}`;
   const measured = async () => (await (await kept?.read(await place()))?.text()) ?? "";
   const slower = async () => ((await measured()) === "wasm" ? "a run in WebAssembly was faster here" : "");
-  const model = await loadEither(async () => ofPlan(named(await made("plan"))), inWasm, device, slower);
+  const model = await loadEither(async () => ofPlan(named(await made("plan"), name)), inWasm, device, slower);
   // A run in WebAssembly holds up the page for its length, so that large models are not measured.
   const total = files.reduce((sum, { bytes }) => sum + bytes.length, 0);
   if (kept && !device && model.device === "webgpu" && total <= LARGEST && !(await measured())) {

@@ -7,8 +7,9 @@
 //
 // https://onnxruntime.ai/docs/api/js has the documentation of these names; those that are not here throw an Error.
 
+import { prepare } from "./compiling.mjs";
 import { load } from "./emberlet.mjs";
-import { kindOf, refusal } from "./kinds.mjs";
+import { kindOf, named, refusal } from "./kinds.mjs";
 import { Lengths, ranged } from "./lengths.mjs";
 import { Models } from "./models.mjs";
 import { portsOf, withShapes } from "./ports.mjs";
@@ -27,6 +28,8 @@ export const env = {
   webgl: {},
   webgpu: {},
 };
+
+prepare(); // who imports this has an ONNX file to compile
 
 const FEW = 16; // the most integers of an input that become constants where another input has no shape
 const DEVICES = { webgpu: "webgpu", wasm: "wasm", cpu: "wasm" };
@@ -75,7 +78,7 @@ export class InferenceSession {
     const compile = ({ sizes, shapes, freeze }) => {
       const bytes = Object.keys(shapes).length ? withShapes(found.onnx, shapes) : found.onnx;
       const own = { ...options.emberlet, device, threads, freeze, dims: { ...dims, ...sizes } };
-      return load(new File([bytes], found.name), own);
+      return load(named(bytes, found.name), own);
     };
     const session = new InferenceSession(create, portsOf(found.onnx, found.name), compile, dims);
     const settled = { sizes: {}, shapes: {}, freeze: {} };

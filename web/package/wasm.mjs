@@ -228,7 +228,7 @@ function checked({ told, words, axis }, value) {
 async function read(source, signal) {
   if (source instanceof ArrayBuffer) return { bytes: new Uint8Array(source), name: "the file" };
   if (ArrayBuffer.isView(source)) {
-    return { bytes: new Uint8Array(source.buffer, source.byteOffset, source.byteLength), name: "the file" };
+    return { bytes: new Uint8Array(source.buffer, source.byteOffset, source.byteLength), name: source.name ?? "the file" };
   }
   if (source instanceof Blob) return { bytes: new Uint8Array(await source.arrayBuffer()), name: source.name ?? "the file" };
   const name = String(source.url ?? source).split(/[?#]/)[0].split("/").pop() || "the file";

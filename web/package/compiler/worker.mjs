@@ -1,5 +1,5 @@
 // Compiles ONNX files and Python modules in a worker: emberlet's compiler under Pyodide, with nothing fetched from
-// elsewhere. Takes { id, files, kind, dim, freeze }; answers { id, counted } for each part that is downloaded, { ready } once Python
+// elsewhere. Takes { id, files, kind, dim, freeze }, and { early } to start before that; answers { id, counted } for each part that is downloaded, { ready } once Python
 // has started, then { id, value } or { id, error }.
 
 import { lockFileContents } from "./lock.mjs"; // the build writes it: which Python this Pyodide is
@@ -54,19 +54,23 @@ async function start() {
   const pyodide = await loadPyodide(options);
   const site = pyodide.runPython("import site; site.getsitepackages()[0]");
   pyodide.unpackArchive(await archive, "zip", { extractDir: site });
+  pyodide.pyimport("emberlet_compile").destroy(); // later imports take no time
+  postMessage({ ready: true });
   return pyodide;
 }
 
-async function compile({ files, kind, dim, freeze }) {
+async function started() {
   python ??= start();
-  let pyodide;
   try {
-    pyodide = await python;
+    return await python;
   } catch (error) {
     python = null; // the next job tries again
     throw error;
   }
-  postMessage({ ready: true });
+}
+
+async function compile({ files, kind, dim, freeze }) {
+  const pyodide = await started();
   pyodide.FS.mkdirTree("/models");
   const [paths, out] = [files.map(({ name }) => `/models/${name}`), `/models/compiled.${kind}`];
   for (const [i, { bytes }] of files.entries()) pyodide.FS.writeFile(paths[i], bytes);
@@ -82,6 +86,10 @@ async function compile({ files, kind, dim, freeze }) {
 let last = Promise.resolve();
 
 globalThis.onmessage = ({ data }) => {
+  if (data.early) {
+    started().catch(() => {});
+    return;
+  }
   last = last.then(async () => {
     current = data.id;
     try {
