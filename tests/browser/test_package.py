@@ -260,21 +260,47 @@ def test_a_device_that_is_refused_or_lost_leaves_the_model_to_webassembly(
       globalThis.refused = false;
       const lost = await load("model.plan", { fallback: "model.wasm" });
       const before = [lost.device, [...(await lost.run({ image })).logits]];
+      const only = await load("model.plan", { fallback: "model.wasm", device: "webgpu" });
       const wrong = await lost.run({ image: new Float32Array(3) }).catch((error) => error.message);
       const kept = lost.device; // a wrong input is the caller's, and leaves the GPU in use
       for (const device of devices) device.destroy();
       await Promise.all(devices.map((device) => device.lost));
       const [one, two] = await Promise.all([lost.run({ image }), lost.run({ image })]);
-      return { refused: [refused.device, refused.reason], before, wrong, kept, after: lost.device,
+      const told = await only.run({ image }).catch((error) => error.message);
+      return { refused: [refused.device, refused.reason], before, wrong, kept, after: lost.device, told,
         reason: lost.reason, logits: [[...one.logits], [...two.logits], [...(await refused.run({ image })).logits]] };
     }""")
     page.close()
     assert found["refused"][0] == "wasm" and "the driver is blocked" in found["refused"][1]
     assert (found["before"][0], found["kept"], found["after"]) == ("webgpu", "webgpu", "wasm")
     assert "Float32Array of 3" in found["wrong"] and "lost" in found["reason"].lower()
+    assert "lost" in found["told"], "the page asked for WebGPU, and for nothing else"
     image = (np.arange(64) / 64).astype(np.float32)
     for logits in (found["before"][1], *found["logits"]):
         np.testing.assert_allclose([logits], expected(image), atol=1e-4)
+
+
+def test_a_device_that_is_lost_while_a_model_loads_does_not_refuse_the_model(
+    browser: Browser, served: Server, hardware: str
+) -> None:
+    """A session takes the error `refused` for one of these sizes, and would never leave them open again."""
+    page = browser.open(served.url + "empty.html", before=hardware)
+    found = page.evaluate("""async () => {
+      const { load } = await import("emberlet-web");
+      const plain = GPUDevice.prototype.createBuffer;
+      const failing = async (createBuffer) => {
+        GPUDevice.prototype.createBuffer = createBuffer;
+        const error = await load("model.plan", { device: "webgpu" }).catch((error) => error);
+        GPUDevice.prototype.createBuffer = plain;
+        return [Boolean(error.ofGpu), Boolean(error.lost), Boolean(error.refused)];
+      };
+      const lost = await failing(() => { throw new DOMException("Device is lost", "OperationError"); });
+      const refused = await failing(() => { throw new RangeError("createBuffer failed, size is too large"); });
+      const model = await load("model.plan", { device: "webgpu" });
+      return [lost, refused, model.device];
+    }""")
+    page.close()
+    assert found == [[True, True, False], [True, False, True], "webgpu"]
 
 
 @pytest.mark.parametrize("name", ["text", "batches"])

@@ -2,14 +2,14 @@
 
 import { whyNoGpu } from "./adapter.mjs";
 
-// onGpu(): loads the plan; inWasm(): the fallback. device: "webgpu" or "wasm" to decide, else what is faster here;
-// slower(): why the GPU is known to be slower, or "".
+// onGpu(): loads the plan; inWasm(): the fallback. device: "webgpu" or "wasm" to decide, also when the GPU is lost, else
+// what is faster here; slower(): why the GPU is known to be slower, or "".
 export async function loadEither(onGpu, inWasm, device, slower = () => "") {
   const refused = device === "wasm" ? "the page asked for WebAssembly" : device ? "" : await whyNoGpu();
   const reason = refused || (device ? "" : await slower());
   if (reason) return new Either(await inWasm(), null, reason, refused ? "" : '; load it with device: "webgpu"');
   try {
-    return new Either(await onGpu(), inWasm, "");
+    return new Either(await onGpu(), device ? null : inWasm, "");
   } catch (error) {
     if (!error.ofGpu || device) throw error;
     const model = new Either(await inWasm(), null, error.message);
