@@ -47,7 +47,8 @@ def _power(word):
 
 
 def _exp_from(lowest):
-    # Below the lowest x, results are 0. They are not computed, since processors take ten times as long for what underflows.
+    # Below the lowest x, results are 0. They are not computed, since processors take ten times as long for what
+    # underflows.
     def build(f):
         low = f.let(op("f32x4.lt", f.param(0), f32x4(lowest)))
         x = f.let(op("v128.andnot", op("f32x4.pmin", f.param(0), f32x4(90.0)), low))
