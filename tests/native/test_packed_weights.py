@@ -85,6 +85,17 @@ def test_shorter_vectors_give_the_same(name: str) -> None:
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("count", [1, 20])
+def test_weights_that_leave_the_cache_as_floats(backend: str, count: int) -> None:
+    layer = nn.QuantizedLinear(288, 1040, bits=4, block_size=32, backend="numpy")
+    layer.weight.fill(F.asarray(np.random.default_rng(4).standard_normal((288, 1040)).astype(np.float32)))
+    x = np.random.default_rng(9).standard_normal((count, 288)).astype(np.float32)
+    compiled = emberlet.wgpu_backend.compiled.compile(layer, F.asarray(x), backend=backend)
+    want = x.astype(np.float64) @ np.asarray(layer.weight.val()).astype(np.float64) + np.asarray(layer.bias.val())
+    np.testing.assert_allclose(compiled(x), want, rtol=1e-5, atol=2e-4)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize(("bits", "block_size", "affine"), [(4, 32, False), (8, None, True), (2, 16, True)])
 def test_weights_stay_packed_in_a_plan(backend: str, bits: int, block_size: int | None, affine: bool) -> None:
     layer = nn.QuantizedLinear(96, 208, bits=bits, block_size=block_size, affine=affine, backend="numpy")

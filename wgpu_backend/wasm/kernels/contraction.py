@@ -386,7 +386,9 @@ class Contraction:
         """Whether the panels of a block are copied together, row by row: each row of a far matrix lies on pages of its
         own, and finding a page takes longer than reading a few vectors there."""
         e, what = self.e, self.what
-        if self.lanes == 4 or len(what.inner) > 1 or not fixed(what) or not self._is_far():
+        if type(self) is not Contraction or self.lanes == 4:  # other classes pack in their own way
+            return False
+        if len(what.inner) > 1 or not fixed(what) or not self._is_far():
             return False
         return e.coefficient(self.right.attr[1], "column") == 1
 
