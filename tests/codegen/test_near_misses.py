@@ -28,7 +28,7 @@ from support.pass_patterns import floats
 from support.rows import every
 
 PATTERNS = {**FIRST_PATTERNS, **MORE_PATTERNS}
-SHARE = 3
+SHARE = 6
 
 
 def left(model: onnx.ModelProto) -> list[str]:

@@ -88,7 +88,7 @@ def _same_and_no_longer(model: onnx.ModelProto, inputs: list[Any]) -> tuple[list
     return lines, plain
 
 
-@every("name", NAMES, share=4)
+@every("name", NAMES, share=8)
 def test_an_architecture_without_names_has_its_layers_again(name: str) -> None:
     model = _architecture(name)
     lines, plain = _same_and_no_longer(model, _drawn_inputs(model))
@@ -106,7 +106,7 @@ def test_an_architecture_without_names_computes_the_same_on_other_backends(name:
     assert _results(_written(model), inputs, backend) == _results(_written(model, flat=True), inputs, backend)
 
 
-@every("path", sorted({case.model for case in cases(contrib=False)}), share=4)
+@every("path", sorted({case.model for case in cases(contrib=False)}), share=8)
 def test_a_model_of_the_tests_without_names_computes_the_same(path: Path) -> None:
     model = stripped(onnx.load(path))
     case = next(c for c in cases(contrib=False) if c.model == path)
@@ -267,7 +267,7 @@ class _Drawn:
         return x
 
 
-@every("seed", range(60))
+@every("seed", range(60), share=3)
 def test_drawn_blocks_are_found_and_compute_the_same(seed: int) -> None:
     drawn = _Drawn(seed)
     model = drawn.model()

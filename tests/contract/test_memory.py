@@ -33,7 +33,7 @@ ROOM = 60  # bytes that a call may leave on average, for caches that still fill
 
 
 @pytest.mark.timeout(900)
-@every("name", [way.name for way in (REFERENCE, *available())], share=2)
+@every("name", [way.name for way in (REFERENCE, *available())], share=6)
 def test_calls_leave_nothing_behind(name: str) -> None:
     way = next(way for way in (REFERENCE, *available()) if way.name == name)
     rng = np.random.default_rng(3)

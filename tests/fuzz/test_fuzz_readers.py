@@ -31,7 +31,7 @@ SEED = secrets.randbelow(1 << 31)  # another one for each run, printed where one
 RUNS = {"fuzz_metadata": 20_000, "fuzz_burnpack": 50_000, "fuzz_arrays": 10_000, "fuzz_plan": 10_000}
 
 
-@every("name", readers.HARNESSES, share=3)
+@every("name", readers.HARNESSES, share=6)
 def test_a_short_run_finds_nothing(name, tmp_path):
     pytest.importorskip("atheris")
     harness = pathlib.Path(__file__).with_name(name + ".py")

@@ -31,7 +31,7 @@ pytestmark = pytest.mark.needs("emulated-boards")
 def test_layers_are_exact(name: str) -> None:
     seed = random.SystemRandom().randrange(1 << 31)
     print(f"seed {seed}")
-    made = list(assembly_cases(seed, 300))
+    made = list(assembly_cases(seed, 150))
     program, arena, due = program_of(made)
     wrong = wrong_on_board(EmulatedBoard(name), program, arena, due)
     assert [(made[k].layer.name, made[k].shape) for k in wrong] == []
@@ -41,7 +41,7 @@ def test_layers_are_exact(name: str) -> None:
 def test_layers_that_no_assembly_computes_are_exact(name: str) -> None:
     seed = random.SystemRandom().randrange(1 << 31)
     print(f"seed {seed}")
-    made = list(viper_cases(seed, 60))
+    made = list(viper_cases(seed, 30))
     program, arena, due = program_of(made)
     wrong = wrong_on_board(EmulatedBoard(name), program, arena, due, assembly=False)
     assert [(made[k].layer.name, made[k].shape) for k in wrong] == []

@@ -17,6 +17,7 @@ from emberlet.micro.builder.emit.model import model_source
 from emberlet.micro.builder.graph import Columns
 from emberlet.micro.builder.kernels.layer import Array
 from emberlet.micro.builder.program import Port, Program
+from support.rows import every
 
 from tools.boards_in_qemu import EmulatedBoard
 from tools.microcontrollers.models import build_digits, deployed, desktop_boards
@@ -180,8 +181,8 @@ for which, n in {counts}:
 
 
 @pytest.mark.needs("emulated-boards")
-@pytest.mark.parametrize("name", firmware.EVERY)
-@pytest.mark.parametrize("widths", [(1, 1), (2, 1), (1, 2), (2, 2)], ids=str)
+@every("name", firmware.EVERY)
+@every("widths", [(1, 1), (2, 1), (1, 2), (2, 2)], share=2)
 def test_numbers_go_to_one_of_the_inputs_or_nowhere(name: str, widths: tuple[int, int]) -> None:
     """Inputs may be counted from the last. Where floats lie in objects' own words, a driver takes none of them."""
     board = EmulatedBoard(name)

@@ -49,7 +49,7 @@ def _inputs(session: onnxruntime.InferenceSession) -> dict[str, np.ndarray]:
     return found
 
 
-@every("name", NAMES, share=2)
+@every("name", NAMES, share=4)
 def test_an_architecture_computes_what_onnxruntime_does(name: str) -> None:
     data = _model(name)
     options = onnxruntime.SessionOptions()

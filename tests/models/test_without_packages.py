@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from models.index import Case, cases
 from support.published_models import MODELS as PUBLISHED
+from support.rows import every
 
 from tools import model_packages
 from tools.paths import ROOT
@@ -63,7 +64,7 @@ def bare(tmp_path_factory: pytest.TempPathFactory) -> Iterator["subprocess.Popen
         process.stdin.close()
 
 
-@pytest.mark.parametrize("case", FIRST.values(), ids=FIRST.keys())
+@every("case", list(FIRST.values()), share=3)
 def test_model_runs_alone_and_gives_onnxruntimes_outputs(bare: "subprocess.Popen[str]", case: Case) -> None:
     expected = case.outputs()
     task = {

@@ -33,7 +33,7 @@ def both(backend: Any, function: Any, *arrays: Array) -> list[Array]:
     return [np.asarray(function(*tensors)), np.asarray(plan(*tensors))]
 
 
-@every("seed", range(24))
+@every("seed", range(24), share=2)
 def test_convolutions_of_8_bits_are_exact(backend: Any, seed: int) -> None:
     rng = np.random.default_rng(seed)
     grouped = seed % 3 == 0
@@ -62,7 +62,7 @@ def test_convolutions_of_8_bits_are_exact(backend: Any, seed: int) -> None:
         np.testing.assert_array_equal(found, want)
 
 
-@every("seed", range(16))
+@every("seed", range(16), share=2)
 def test_products_of_8_bits_are_exact(backend: Any, seed: int) -> None:
     rng = np.random.default_rng(seed)
     m, k, n = (int(rng.choice([1, 2, 5, 13, 16, 31, 64, 100])) for _ in range(3))
@@ -77,7 +77,7 @@ def test_products_of_8_bits_are_exact(backend: Any, seed: int) -> None:
         np.testing.assert_array_equal(found, want)
 
 
-@every("seed", range(12))
+@every("seed", range(12), share=2)
 def test_integers_less_a_zero_point_of_the_call_meet_constant_weights_exactly(
     backend: Any, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -18,19 +18,19 @@ from support.rows import every
 
 
 @pytest.mark.needs("gpu-driver")
-@every("name", PROGRAMS, share=3)  # each kernel is compiled first
+@every("name", PROGRAMS, share=6)  # each kernel is compiled first
 def test_kernels_of_the_gpu_compute_what_numpy_does(name: str) -> None:
     assert not difference(name, "wgpu")
 
 
 @pytest.mark.parametrize("backend", [WASM, NATIVE])
-@every("name", PROGRAMS, share=2)
+@every("name", PROGRAMS, share=4)
 def test_kernels_for_cpus_compute_what_numpy_does(backend: str, name: str) -> None:
     assert not difference(name, backend)
 
 
 @pytest.mark.parametrize("lower", [False, True])
-@every("name", PROGRAMS)
+@every("name", PROGRAMS, share=2)
 def test_plans_of_numpy_compute_what_the_operations_do(lower: bool, name: str) -> None:
     def run(function: Callable[..., Any]) -> Callable[..., Any]:
         made = planned(function, backend="numpy")
@@ -50,7 +50,7 @@ def test_plans_of_numpy_compute_what_the_operations_do(lower: bool, name: str) -
                 assert not difference(name, "numpy", run), seed
 
 
-@every("name", PROGRAMS, share=2)
+@every("name", PROGRAMS, share=4)
 def test_threads_of_a_tab_give_the_bytes_of_one(name: str) -> None:
     pytest.importorskip("wasmtime")
     from support.divided import in_parts

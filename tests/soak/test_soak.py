@@ -10,7 +10,7 @@ from soak import engine
 from tools.components import require
 
 SEED = 20240229
-SECONDS = 1.5
+SECONDS = 0.8
 
 
 @pytest.mark.parametrize("name", engine.names())

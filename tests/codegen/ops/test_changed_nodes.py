@@ -427,7 +427,7 @@ def findings(title: str, model: onnx.ModelProto, arrays: list[Any], runtime: Run
     return out
 
 
-@every("operator", lambda: sorted(by_operator()), share=3)
+@every("operator", lambda: sorted(by_operator()), share=8)
 def test_a_node_with_one_thing_changed_gives_what_onnxruntime_gives(operator: str, runtime: Runtime) -> None:
     found = []
     for name in dict.fromkeys(by_operator()[operator]):
@@ -437,14 +437,14 @@ def test_a_node_with_one_thing_changed_gives_what_onnxruntime_gives(operator: st
     assert not found, "\n".join(found)
 
 
-@every("name", sorted(MICROSOFT), share=3)
+@every("name", sorted(MICROSOFT), share=8)
 def test_a_node_of_microsoft_with_one_thing_changed_gives_what_onnxruntime_gives(name: str, runtime: Runtime) -> None:
     model, arrays = onnx.load(MICROSOFT[name].model), MICROSOFT[name].inputs()
     found = findings(name, model, [arrays[info.name] for info in model.graph.input], runtime)
     assert not found, "\n".join(found)
 
 
-@every("at", range(len(OTHERS)), share=3)
+@every("at", range(len(OTHERS)), share=8)
 def test_a_node_without_a_case_with_one_thing_changed_gives_what_onnxruntime_gives(at: int, runtime: Runtime) -> None:
     operator, inputs, attributes = OTHERS[at]
     given = {k: numpy_helper.from_array(v) if isinstance(v, np.ndarray) else v for k, v in attributes.items()}
