@@ -48,19 +48,24 @@ class Grid:
 
 @dataclass(frozen=True)
 class Grids:
-    """Those of a layer's input and result, if it takes and gives integers."""
+    """Those of a layer's input, which is integers or is quantized by it, and of its result: None if that is floats; of
+    the dtype float32 if it is floats on the grid of uint8."""
 
     input: Grid
-    output: Grid
+    output: Grid | None
 
     def keywords(self) -> dict[str, Default]:
         """The arguments of a layer."""
-        dtype = self.output.dtype
-        more = () if dtype is dtypes.uint8 else (dtype.name,)
-        return {
-            "input": default((self.input.scale, self.input.zero)),
-            "output": default((self.output.scale, self.output.zero, *more)),
-        }
+        found = {"input": default((self.input.scale, self.input.zero))}
+        if self.output is not None:
+            more = () if self.output.dtype is dtypes.uint8 else (self.output.dtype.name,)
+            found["output"] = default((self.output.scale, self.output.zero, *more))
+        return found
+
+    @property
+    def dtype(self) -> DType:
+        """That of the layer's result."""
+        return dtypes.float32 if self.output is None else self.output.dtype
 
 
 def grid_keywords(grids: Grids | None) -> dict[str, Default]:
@@ -88,7 +93,7 @@ class QuantizedLinear(Internal[QuantizedLinearConfig]):
 
     def infer(self) -> tuple[Type, ...]:
         c = self.config
-        dtype = self.dtype(0) if c.grids is None else c.grids.output.dtype
+        dtype = self.dtype(0) if c.grids is None else c.grids.dtype
         return (TensorType(dtype, product_shape(self.shape(0), (c.rows, c.columns))),)
 
     def emit(self, e: Emitter) -> Emission:
@@ -124,7 +129,7 @@ class QuantizedConv(Internal[QuantizedConvConfig]):
         (found,) = self.conv().infer()
         grids = self.config.grids
         assert isinstance(found, TensorType)
-        return (found if grids is None else TensorType(grids.output.dtype, found.shape),)
+        return (found if grids is None else TensorType(grids.dtype, found.shape),)
 
     def emit(self, e: Emitter) -> Emission:
         c, weights, window = self.config, weights_of(self), self.conv().window()

@@ -61,7 +61,9 @@ def step(node: Node[Any], walk: Walk) -> Change | None:
 def biased(node: Add, walk: Walk) -> Change | None:
     """The layer with its bias."""
     for layer, given, value in with_constant(node, QuantizedLinear, walk):
-        bias = None if layer.has(4) else as_bias(given, value, layer.tensor(0).rank, layer.config.columns)
+        grids = layer.config.grids
+        rounded = grids is not None and grids.output is not None  # before the sum
+        bias = None if layer.has(4) or rounded else as_bias(given, value, layer.tensor(0).rank, layer.config.columns)
         if bias is not None:
             made = QuantizedLinear(node.name, (*layer.inputs[:4], bias), node.outputs, layer.config)
             return instead(node, "joined {} products with their bias", made)

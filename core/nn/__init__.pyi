@@ -911,8 +911,7 @@ class PRelu(Module):
 class _QuantizedLayer:
     """What layers with a QuantizedWeight have in common, beside the float layer's class.
 
-    `_grids` sets input and output: None, or both (scale, zero point), and of the output the dtype where it is not
-    uint8, of a layer that computes with integers."""
+    `_grids` sets input and output: both None, or those of a layer that computes with integers."""
     @property
     def bits(self) -> int:
         """8, 4 or 2."""
@@ -926,9 +925,9 @@ class QuantizedLinear(_QuantizedLayer, Linear):
     """A Linear with a QuantizedWeight, which products read a few columns at a time, on every backend.
 
     x (…, d_input) -> (…, d_output). bits: 8, 4 or 2; block_size: how many of an output's weights share a scale (None:
-    all); affine: with zero points; input, output: None, or both (scale, zero point), so that it takes and gives uint8
-    or int8, without block_size (`output` may name the dtype as its third). `Module.quantize_weights` makes these of
-    Linear. Raises ArgumentError for an input without an output, or with a block_size."""
+    all); affine: with zero points; input, output: how it multiplies integers (above), without block_size.
+    `Module.quantize_weights` makes these of Linear. Raises ArgumentError for an output without an input, or with
+    "dynamic", and for an input with a block_size."""
     d_input: int
     d_output: int
     weight: Any
@@ -941,9 +940,9 @@ class _QuantizedConv(_QuantizedLayer, Conv):
     """Base of the convolutions with a QuantizedWeight, which is dequantized when they run.
 
     bits: 8, 4 or 2; block_size: how many of an output channel's weights share a scale (None: all); affine: with zero
-    points; input, output: None, or both (scale, zero point), so that it takes and gives uint8 or int8, without
-    block_size (`output` may name the dtype as its third); everything else as in Conv. `Module.quantize_weights` makes
-    these of convolutions. Raises ArgumentError for an input without an output, or with a block_size."""
+    points; input, output: how it multiplies integers (above), without block_size; everything else as in Conv.
+    `Module.quantize_weights` makes these of convolutions. Raises ArgumentError for an output without an input, or with
+    "dynamic", and for an input with a block_size."""
     weight: Any
     def __init__(self, in_channels: int, out_channels: int, kernel_size: int | Sequence[int], stride: int | Sequence[int] = ..., padding: int | str | Sequence[int | tuple[int, int]] = ..., dilation: int | Sequence[int] = ..., groups: int = ..., bias: bool = ..., bits: int = ..., block_size: int | None = ..., affine: bool = ..., dtype: DType | str | None = ..., backend: Backend | str | None = ..., input: Sequence[Any] | None = ..., output: Sequence[Any] | None = ...) -> None: ...
     def forward(self, x: Tensor) -> Tensor:

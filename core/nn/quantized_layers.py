@@ -1,8 +1,10 @@
 """Layers with weights of 8, 4 or 2 bits: they are float layers whose weight is a QuantizedWeight.
 
-A QuantizedLinear or QuantizedConv with `input` and `output`, each (scale, zero point), takes and gives uint8 or int8:
-it multiplies integers, exactly, and rounds only the result. The dtype of the result is uint8, or the third of `output`.
-Their `bias` is a float as well, which is rounded to a multiple of the scales' product.
+A QuantizedLinear or QuantizedConv with `input` multiplies integers, exactly, and rounds only the result. `input` is
+(scale, zero point) of the uint8 or int8 that it takes; floats are quantized by it, to uint8. "dynamic" quantizes floats
+by the range that each call has. The result is floats, or, with `output` (scale, zero point), uint8. The third of
+`output` names another dtype: int8, or float32 for floats that are multiples of the scale. The `bias` is a float as
+well; with `output` it is rounded to a multiple of the scales' product.
 """
 
 from .. import dtypes
@@ -12,6 +14,7 @@ from ..functional.indexing.picking import take
 from ..functional.movement.rearranging import reshape
 from ..functional.operands import astype
 from ..functional.quantized.packed_weights import dequantize_nbits, matmul_nbits
+from ..functional.quantized.quantization import dequantize_linear, dynamic_quantize_linear, quantize_linear
 from ..functional.quantized.weights import WeightScheme, real_of, scale_of
 from .conv import Conv
 from .embedding import Embedding
@@ -23,8 +26,7 @@ from .quantized_weight import QuantizedWeight, real_of_levels
 class QuantizedLayer:
     """What layers with a QuantizedWeight have in common, beside the float layer's class.
 
-    `_grids` sets input and output: None, or both (scale, zero point), and of the output the dtype where it is not
-    uint8, of a layer that computes with integers.
+    `_grids` sets input and output: both None, or those of a layer that computes with integers.
     """
 
     input = output = None  # of layers that quantize_weights makes
@@ -41,18 +43,20 @@ class QuantizedLayer:
 
     def keeps(self, name):
         """Whether `cast` leaves a parameter as it is: the bias of a layer of integers stands for integers."""
-        return name == "bias" and self.input is not None
+        return name == "bias" and self.output is not None
 
     def _packed(self, shape, axis, bits, block_size, affine, dtype, backend):
         scheme = WeightScheme(bits, "affine" if affine else "symmetric", block_size or "channel")
         return QuantizedWeight(shape, axis, scheme, dtype, backend, False, self.input is not None)
 
     def _grids(self, block_size, input, output):
-        if (input is None) != (output is None):
+        if output is not None and (input is None or input == "dynamic"):
             raise ArgumentError(
-                "a layer of integers has both input=(scale, zero point) and output=(scale, zero point); give "
-                "{} as well, or neither".format("output" if output is None else "input")
+                "a layer of integers that gives integers has both input=(scale, zero point) and output=(scale, zero "
+                "point); give input as well, or leave output out"
             )
+        if input is not None and input != "dynamic" and (isinstance(input, str) or len(input) != 2):
+            raise ArgumentError('input is (scale, zero point) or "dynamic", found {!r}'.format(input))
         if input is not None and block_size is not None:
             raise ArgumentError(
                 "a layer of integers has one scale for each output, not one for each {!r} weights; leave block_size "
@@ -60,28 +64,46 @@ class QuantizedLayer:
             )
         self.input, self.output = input, output
 
-    def _integers(self):
-        """What qlinear_conv and qgemm take: (scale and zero point of the input; levels, scales and zero point of the
-        weight; the bias as int32, or None; scale and zero point of the result; the result's dtype)."""
-        w = self.weight
-        levels, zero = w.integers()
-        bias, scales = value(self.bias), w.scales()
-        if bias is not None:  # by primitives: each function would cost as much again as the layer's few elements
-            backend = scales.backend
-            step = backend.binary("mul", scales, backend.full((), self.input[0], dtypes.float32))
-            real = backend.binary("div", astype(bias, dtypes.float32), step)
-            bias = backend.cast(backend.unary("round", real), dtypes.int32)
-        dtype = self.output[2] if len(self.output) > 2 else "uint8"
-        return self.input, (levels, scales, zero), bias, self.output[:2], dtype
+    def _given(self, x):
+        """x as integers, their scale and zero point."""
+        if self.input == "dynamic":
+            return dynamic_quantize_linear(x)
+        return (quantize_linear(x, *self.input) if x.dtype.is_float else x,) + tuple(self.input)
+
+    def _levels(self):
+        """Levels, scales and zero point of the weight."""
+        levels, zero = self.weight.integers()
+        return levels, self.weight.scales(), zero
+
+    def _whole_bias(self, scales):
+        """The bias as int32 multiples of the scales' products, or None."""
+        bias = value(self.bias)
+        if bias is None:  # by primitives: each function would cost as much again as the layer's few elements
+            return None
+        backend = scales.backend
+        step = backend.binary("mul", scales, backend.full((), self.input[0], dtypes.float32))
+        real = backend.binary("div", astype(bias, dtypes.float32), step)
+        return backend.cast(backend.unary("round", real), dtypes.int32)
+
+    def _dtype(self):
+        """The dtype to which the result is quantized."""
+        named = dtypes.dtype(self.output[2]) if len(self.output) > 2 else dtypes.uint8
+        return named if named.is_integer else dtypes.uint8
+
+    def _result(self, y):
+        """Levels of the output in the dtype that it names."""
+        if len(self.output) < 3 or dtypes.dtype(self.output[2]).is_integer:
+            return y
+        return dequantize_linear(y, *self.output[:2])
 
 
 class QuantizedLinear(QuantizedLayer, Linear):
     """A Linear with a QuantizedWeight, which products read a few columns at a time, on every backend.
 
     x (…, d_input) -> (…, d_output). bits: 8, 4 or 2; block_size: how many of an output's weights share a scale (None:
-    all); affine: with zero points; input, output: None, or both (scale, zero point), so that it takes and gives uint8
-    or int8, without block_size (`output` may name the dtype as its third). `Module.quantize_weights` makes these of
-    Linear. Raises ArgumentError for an input without an output, or with a block_size.
+    all); affine: with zero points; input, output: how it multiplies integers (above), without block_size.
+    `Module.quantize_weights` makes these of Linear. Raises ArgumentError for an output without an input, or with
+    "dynamic", and for an input with a block_size.
     """
 
     SHOWN = "d_input d_output bias bits block_size input? output?"
@@ -100,10 +122,7 @@ class QuantizedLinear(QuantizedLayer, Linear):
         """x (…, d_input) -> (…, d_output). Raises ShapeError for another last axis."""
         w = self.weight
         if self.input is not None:
-            from ..functional.quantized.integer_products import qgemm
-
-            given, weight, bias, result, dtype = self._integers()
-            return qgemm(x, *given, *weight, bias, *result, dtype=dtype)
+            return self._of_integers(x)
         if w.scheme.value is not None or w.levels is not None:
             return linear(x, w.val(), value(self.bias))
         if w.input_scale is not None:
@@ -113,14 +132,24 @@ class QuantizedLinear(QuantizedLayer, Linear):
             rows=self.d_input, columns=self.d_output, bits=w.bits, block_size=w.block_size,
         )  # fmt: skip
 
+    def _of_integers(self, x):
+        from ..functional.quantized.integer_products import matmul_integer_to_float, qgemm
+
+        x, scale, zero = self._given(x)
+        levels, scales, w_zero = self._levels()
+        if self.output is None:
+            return matmul_integer_to_float(x, levels, scale, scales, zero, w_zero, value(self.bias))
+        bias, out = self._whole_bias(scales), self.output[:2]
+        return self._result(qgemm(x, scale, zero, levels, scales, w_zero, bias, *out, dtype=self._dtype()))
+
 
 class QuantizedConv(QuantizedLayer, Conv):
     """Base of the convolutions with a QuantizedWeight, which is dequantized when they run.
 
     bits: 8, 4 or 2; block_size: how many of an output channel's weights share a scale (None: all); affine: with zero
-    points; input, output: None, or both (scale, zero point), so that it takes and gives uint8 or int8, without
-    block_size (`output` may name the dtype as its third); everything else as in Conv. `Module.quantize_weights` makes
-    these of convolutions. Raises ArgumentError for an input without an output, or with a block_size.
+    points; input, output: how it multiplies integers (above), without block_size; everything else as in Conv.
+    `Module.quantize_weights` makes these of convolutions. Raises ArgumentError for an output without an input, or with
+    "dynamic", and for an input with a block_size.
     """
 
     SHOWN = "stride kernel_size dilation groups padding bits block_size input? output?"
@@ -140,11 +169,16 @@ class QuantizedConv(QuantizedLayer, Conv):
         ShapeError if x does not fit."""
         if self.input is None:
             return Conv.forward(self, x)
-        from ..functional.quantized.integer_products import qlinear_conv
+        from ..functional.quantized.integer_products import conv_integer_to_float, qlinear_conv
 
-        given, weight, bias, result, dtype = self._integers()
-        return qlinear_conv(
-            x, *given, *weight, *result, bias, self.stride, self.padding, self.dilation, self.groups, dtype=dtype
+        x, scale, zero = self._given(x)
+        levels, scales, w_zero = self._levels()
+        window = self.stride, self.padding, self.dilation, self.groups
+        if self.output is None:
+            return conv_integer_to_float(x, levels, scale, scales, zero, w_zero, value(self.bias), *window)
+        bias, out = self._whole_bias(scales), self.output[:2]
+        return self._result(
+            qlinear_conv(x, scale, zero, levels, scales, w_zero, *out, bias, *window, dtype=self._dtype())
         )
 
 

@@ -77,13 +77,19 @@ def test_integers_may_be_none(shape: tuple[int, int], tmp_path: Path) -> None:
     assert np.asarray(real).shape == shape
 
 
-@pytest.mark.parametrize("more", [{"input": GIVEN}, {"output": RESULT},
+@pytest.mark.parametrize("more", [{"output": RESULT}, {"input": "dynamic", "output": RESULT},
                                   {"input": GIVEN, "output": RESULT, "block_size": 16}])  # fmt: skip
 @pytest.mark.parametrize("layer", [lambda **k: nn.QuantizedLinear(32, 4, **k),
                                    lambda **k: nn.QuantizedConv2d(8, 4, 3, **k)])  # fmt: skip
 def test_grids_that_a_layer_cannot_have_are_refused(layer: Any, more: Any) -> None:
-    with pytest.raises(ArgumentError, match="a layer of integers has"):
+    with pytest.raises(ArgumentError, match="a layer of integers"):
         layer(**more)
+
+
+@pytest.mark.parametrize("given", ["static", (0.1,), (0.1, 3, "uint8")])
+def test_an_input_that_is_no_grid_is_refused(given: Any) -> None:
+    with pytest.raises(ArgumentError, match=r'input is \(scale, zero point\) or "dynamic"'):
+        nn.QuantizedLinear(32, 4, input=given)
 
 
 def test_casting_keeps_integers() -> None:
@@ -101,3 +107,18 @@ def test_layers_may_be_empty(bits: int) -> None:
     given = emberlet.asarray(np.zeros((2, 0), np.float32))
     np.testing.assert_array_equal(np.asarray(layer(given)), np.broadcast_to(np.asarray(layer.bias.val()), (2, 8)))
     assert nn.QuantizedEmbedding(4, 0, bits=bits)(emberlet.asarray([[1, 2, 3]])).shape == (1, 3, 0)
+
+
+@pytest.mark.parametrize("length", [500, 530, 70000])
+def test_long_sums_are_exact(length: int) -> None:
+    """Some are above the integers that float32 holds."""
+    layer = nn.QuantizedLinear(length, 4, bias=False, input=(1.0, 0))
+    levels = RNG.integers(100, 128, (length, 4))
+    levels[0] = 127
+    layer.weight.set(emberlet.asarray(levels.astype(np.float32)))
+    x = RNG.integers(200, 256, (3, length))
+    x[:, 1] += np.array([0, -1, -2])
+    given = emberlet.asarray(x.astype(np.uint8))
+    wanted = (x.astype(np.uint8).astype(np.int64) @ levels).astype(np.float32)
+    np.testing.assert_array_equal(np.asarray(layer(given)), wanted)
+    np.testing.assert_array_equal(np.asarray(layer.compile(backend="numpy")(given)), wanted)

@@ -207,6 +207,18 @@ def conv_integer(x, weight, x_zero_point=None, w_zero_point=None, stride=1, padd
     return convolve(x, weight, None, stride, padding, dilation, groups)
 
 
+def conv_integer_to_float(x, weight, x_scale, w_scale, x_zero_point, w_zero_point, bias, *window):
+    """`conv_integer` times both scales, plus a bias (m,) or None, as floats. window: stride, padding, dilation and
+    groups."""
+    total = conv_integer(x, weight, x_zero_point, w_zero_point, *window)
+    backend = total.backend
+    spread = (-1,) + (1,) * (total.ndim - 2)
+    x_scale, w_scale = reshape(scale_of(x_scale, backend), ()), scale_of(w_scale, backend)
+    scale = backend.binary("mul", astype(x_scale, w_scale.dtype), w_scale)
+    out = backend.binary("mul", backend.cast(total, scale.dtype), reshape(scale, spread if scale.size > 1 else ()))
+    return out if bias is None else backend.binary("add", out, reshape(astype(bias, out.dtype), spread))
+
+
 #: function; ONNX QLinearConv
 @composite
 def qlinear_conv(

@@ -110,6 +110,8 @@ def _whole(call: Call, levels: dict[Value, Value]) -> Call:
 def _instead(call: Call, between: Value, same: Value | None) -> Call:
     """What a from_levels is replaced by: a product, or what it rounds, if that is the same."""
     backend = get_backend("numpy")
+    if same is None and _number(call.args[2]) == 1.0:
+        same = between
     if same is None:
         after = Call("binary", backend.binary, ("mul", between, call.args[2]), {})
     else:

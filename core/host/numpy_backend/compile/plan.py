@@ -12,7 +12,7 @@ from ....errors import IndexingError
 from ....tensor import Tensor
 from .. import NumpyBackend
 from ..storage import Array, numpy_dtype
-from . import counts, grids, relus
+from . import counts, exact_sums, grids, relus
 from .blocks import grouped
 from .layout import channels_last
 from .lowering import lower
@@ -99,6 +99,7 @@ class Plan:
         self._check(traced)
         self.backend = eager
         self.structure = traced.structure
+        exact_sums.keep_floats(traced)
         grids.keep_floats(traced)
         relus.delay(traced)
         counts.from_masks(traced)

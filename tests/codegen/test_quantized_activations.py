@@ -1,0 +1,202 @@
+"""Quantization around products and convolutions becomes a part of the layers: a model of QDQ reads like one of floats,
+and computes what onnxruntime does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import emberlet
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from emberlet import codegen
+from onnx import TensorProto, helper, numpy_helper
+from support.rows import every
+
+RNG = np.random.default_rng(12)
+MODELS = Path(__file__).resolve().parents[1] / "models"
+STEP = np.float32(0.05)
+
+
+class Net:
+    """A graph that is written node by node."""
+
+    def __init__(self, signed: bool) -> None:
+        self.dtype: Any = np.int8 if signed else np.uint8
+        self.nodes: list[Any] = []
+        self.held: list[Any] = []
+
+    def constant(self, x: Any, name: str = "") -> str:
+        name = name or f"c{len(self.held)}"
+        self.held.append(numpy_helper.from_array(np.asarray(x), name))
+        return name
+
+    def node(self, kind: str, *inputs: str, **attributes: Any) -> str:
+        self.nodes.append(helper.make_node(kind, inputs, [f"t{len(self.nodes)}"], **attributes))
+        return f"t{len(self.nodes) - 1}"
+
+    def grid(self, scale: Any, zero: int) -> tuple[str, str]:
+        """zero: as of uint8."""
+        return self.constant(np.float32(scale)), self.constant(self.dtype(zero - (128 if self.dtype is np.int8 else 0)))
+
+    def levels(self, x: str, scale: Any, zero: int) -> str:
+        """x, quantized and dequantized."""
+        grid = self.grid(scale, zero)
+        return self.node("DequantizeLinear", self.node("QuantizeLinear", x, *grid), *grid)
+
+    def weight(self, shape: tuple[int, ...], axis: int, name: str) -> tuple[str, Any]:
+        """int8 with a scale for each channel; returns these scales, too."""
+        scales = RNG.uniform(0.001, 0.01, shape[axis]).astype(np.float32)
+        values = self.constant(RNG.integers(-127, 128, shape, np.int8), f"{name}.weight")
+        zeros = self.constant(np.zeros(shape[axis], np.int8))
+        return self.node("DequantizeLinear", values, self.constant(scales), zeros, axis=axis), scales
+
+    def bias(self, scales: Any, name: str) -> str:
+        """int32 at the scale of the sums."""
+        values = self.constant(RNG.integers(-3000, 3000, len(scales), np.int32), f"{name}.bias")
+        zeros = self.constant(np.zeros(len(scales), np.int32))
+        return self.node("DequantizeLinear", values, self.constant(scales * STEP), zeros, axis=0)
+
+    def saved(self, result: str, shape: tuple[int, ...], path: Path) -> None:
+        self.nodes[-1].output[0] = "y"
+        io = [helper.make_tensor_value_info(n, TensorProto.FLOAT, s) for n, s in (("x", shape), ("y", None))]
+        graph = helper.make_graph(self.nodes, "g", io[:1], io[1:], self.held)
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+
+
+def theirs(path: Path, x: Any, optimized: bool = True) -> Any:
+    options = onnxruntime.SessionOptions()
+    levels = onnxruntime.GraphOptimizationLevel
+    options.graph_optimization_level = levels.ORT_ENABLE_ALL if optimized else levels.ORT_DISABLE_ALL
+    session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    return session.run(None, {session.get_inputs()[0].name: x})[0]
+
+
+def ours(path: Path, x: Any) -> Any:
+    """The result, the same on every way."""
+    first = None
+    for way in ("numpy", "python", "numpy compiled", "native compiled", "wasm compiled"):
+        backend, _, compiled = way.partition(" ")
+        model = codegen.load(path, backend)
+        run = model.compile(backend=backend) if compiled else model
+        found = np.asarray(run(emberlet.asarray(x, backend=backend)))
+        first = found if first is None else first
+        np.testing.assert_array_equal(found, first, err_msg=way)
+    return first
+
+
+def text_of(path: Path) -> str:
+    codegen.generate(path, path.parent, name="m", force=True)
+    return (path.parent / "m.py").read_text("utf-8")
+
+
+@pytest.mark.parametrize("name", ["quantized_qdq", "quantized_qdq_int8", "quantized_qoperator"])
+def test_a_quantized_network_gives_onnxruntimes_levels(name: str) -> None:
+    path = MODELS / name / "model.onnx"
+    x = RNG.normal(size=(2, 3, 16, 16)).astype(np.float32)
+    np.testing.assert_array_equal(ours(path, x), theirs(path, x))
+
+
+def test_a_network_of_qdq_reads_like_its_float_network() -> None:
+    text = text_of_copy("quantized_qdq")
+    forward = text[text.index("def forward") :]
+    assert "x = self.conv1(image)" in forward
+    assert "F.leaky_relu(self.pointwise(self.depthwise(x)), negative_slope=0.1)" in forward
+    assert "return self.fc2(x)" in forward
+    assert forward.count("quantize_linear") == 4  # what two read, and around the sum
+    assert text.count("input=(") == 6
+
+
+def text_of_copy(name: str) -> str:
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.onnx"
+        path.write_bytes((MODELS / name / "model.onnx").read_bytes())
+        return text_of(path)
+
+
+LAYERS = [(kind, signed, zero, clip, rounded) for kind in ("Conv", "Gemm", "MatMul") for signed in (False, True)
+          for zero in (0, 100) for clip in ("", "Relu", "Relu6", "Clip") for rounded in (True, False)]  # fmt: skip
+
+
+@every("case", LAYERS, share=4)
+def test_a_layer_owns_the_quantization_around_it(case: Any, tmp_path: Path) -> None:
+    kind, signed, zero, clip, rounded = case
+    net, path = Net(signed), tmp_path / "m.onnx"
+    shape = (2, 6, 5, 5) if kind == "Conv" else (3, 12)
+    x = net.levels("x", STEP, 120)
+    if kind == "Conv":
+        w, scales = net.weight((8, 6, 3, 3), 0, "layer")
+        y = net.node("Conv", x, w, net.bias(scales, "layer"), pads=[1, 1, 1, 1])
+    else:
+        w, scales = net.weight((12, 8), 1, "layer")
+        y = net.node(kind, x, w, *([net.bias(scales, "layer")] if kind == "Gemm" else []))
+    step = np.float32(0.02)
+    if clip == "Relu":
+        y = net.node("Relu", y)
+    elif clip:  # of the whole grid, or of less
+        y = net.node("Clip", y, net.constant(np.float32(0)), net.constant(np.float32(6.0 if clip == "Relu6" else 0.5)))
+    if rounded:
+        y = net.levels(y, step, zero)
+    net.saved(y, shape, path)
+    given = RNG.normal(size=shape).astype(np.float32) * 2
+    want, found = theirs(path, given, optimized=False), ours(path, given)
+    if rounded:
+        assert np.abs(np.rint((found - want) / step)).max() <= 1  # a tie may round to either
+        assert (found != want).mean() < 0.05
+        if kind == "Conv" and clip in ("", "Relu") and zero == 0:
+            np.testing.assert_array_equal(found, theirs(path, given))
+    else:
+        np.testing.assert_allclose(found, want, rtol=1e-5, atol=1e-5)
+    forward = text_of(path).split("def forward")[1]
+    joined = rounded and (not clip or (zero == 0 and clip in ("Relu", "Relu6")))
+    assert ("quantize_linear" in forward) == (rounded and not joined)
+    assert ("relu" in forward or "clip" in forward) == (bool(clip) and not joined)
+
+
+def test_sums_after_quantization_are_no_bias(tmp_path: Path) -> None:
+    net, path = Net(False), tmp_path / "m.onnx"
+    w, _ = net.weight((12, 8), 1, "layer")
+    y = net.levels(net.node("MatMul", net.levels("x", STEP, 120), w), np.float32(0.02), 90)
+    net.saved(net.node("Add", y, net.constant(RNG.normal(size=8).astype(np.float32))), (3, 12), path)
+    x = RNG.normal(size=(3, 12)).astype(np.float32)
+    np.testing.assert_allclose(ours(path, x), theirs(path, x), rtol=1e-6, atol=1e-6)
+
+
+def test_a_bias_of_other_numbers_is_not_rounded(tmp_path: Path) -> None:
+    net, path = Net(False), tmp_path / "m.onnx"
+    w, scales = net.weight((8, 6, 3, 3), 0, "layer")
+    bias = net.constant((RNG.integers(-300, 300, 8) + 0.5).astype(np.float32) * scales * STEP)
+    net.saved(net.levels(net.node("Conv", net.levels("x", STEP, 120), w, bias), 0.02, 90), (2, 6, 5, 5), path)
+    x = RNG.normal(size=(2, 6, 5, 5)).astype(np.float32)
+    np.testing.assert_allclose(ours(path, x), theirs(path, x, optimized=False), rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("same", [True, False])
+@pytest.mark.parametrize("move", ["MaxPool", "Transpose", "Flatten"])
+def test_what_moves_elements_takes_integers_on_one_grid(move: str, same: bool, tmp_path: Path) -> None:
+    net, path = Net(True), tmp_path / "m.onnx"
+    options = {"MaxPool": {"kernel_shape": [2, 2], "pads": [1, 1, 0, 0]}, "Transpose": {"perm": [0, 2, 1, 3]}}
+    y = net.node(move, net.levels("x", STEP, 120), **options.get(move, {}))
+    net.saved(net.levels(y, STEP if same else 2 * STEP, 120), (2, 6, 5, 5), path)
+    x = RNG.normal(size=(2, 6, 5, 5)).astype(np.float32)
+    np.testing.assert_array_equal(ours(path, x), theirs(path, x))
+    assert (text_of(path).split("def forward")[1].count("quantize_linear") == 2) == same
+
+
+def test_levels_that_others_read_stay_integers(tmp_path: Path) -> None:
+    net, path = Net(False), tmp_path / "m.onnx"
+    x = net.levels("x", STEP, 120)
+    parts = []
+    for name in ("left", "right"):
+        w, scales = net.weight((6, 6, 1, 1), 0, name)
+        parts.append(net.levels(net.node("Conv", x, w, net.bias(scales, name)), 0.02, 90))
+    net.saved(net.levels(net.node("Add", net.node("Add", *parts), x), 0.1, 110), (2, 6, 5, 5), path)
+    given = RNG.normal(size=(2, 6, 5, 5)).astype(np.float32)
+    found, want = ours(path, given), theirs(path, given, optimized=False)
+    assert np.abs(np.rint((found - want) / 0.1)).max() <= 1
+    assert (found != want).mean() < 0.02
+    assert text_of(path).count("F.quantize_linear(x, 0.05") == 1
