@@ -440,7 +440,7 @@ def _line(name: str, kind: str, folder: Path, found: dict[int, dict[str, Any]], 
 
 def backends(name: str) -> list[str]:
     """Where a model's float and int8 are compared, of what is installed; plain Python and the GPU for small models."""
-    small_ones = name in ("digits", "wake word")
+    small_ones = name in ("digits", "wake word", "mobile_cnn")
     needs = {"native": "llvmlite", "wasm": "wasmtime", "numpy": "numpy", "wgpu": "wgpu", "python": "numpy"}
     if not small_ones:
         needs = {k: needs[k] for k in (("wasm", "numpy") if name in ("residual_cnn", "mobilenetv3", "encoder") else ())}
@@ -458,7 +458,7 @@ def _flat(x: NDArray[Any]) -> NDArray[Any]:
 def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("models", nargs="*", help=f"of {', '.join(CASES)} (default: all)")
-    parser.add_argument("--minutes", type=float, default=12, metavar="M", help="for everything, at most (default: 12)")
+    parser.add_argument("--minutes", type=float, default=8, metavar="M", help="for everything, at most (default: 8)")
     parser.add_argument("--seconds", type=float, default=0.5, metavar="S", help="of calls in each process (0.5)")
     parser.add_argument("--limit", type=float, default=90, metavar="S", help="of each process, at most (default: 90)")
     parser.add_argument("--out", type=Path, default=RESULTS, metavar="FILE", help="write there instead")

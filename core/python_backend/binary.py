@@ -5,7 +5,7 @@ import math
 from .. import dtypes
 from ..shapes import broadcast, size
 from . import scalars
-from .buffers import MICRO, code_of, flat, is_narrow, store, wrapper
+from .buffers import MICRO, Borrowed, code_of, flat, is_narrow, store, wrapper
 from .sequences import repeated
 from .views import merged, offsets
 
@@ -51,6 +51,12 @@ _SAFE = {
 
 
 def binary(backend, op, a, b):
+    if not MICRO and (isinstance(a.data[0], Borrowed) or isinstance(b.data[0], Borrowed)):
+        from .coded import binary as of_levels
+
+        found = of_levels(backend, op, a, b)
+        if found is not None:
+            return found
     shape = a.shape if a.shape == b.shape else broadcast(a.shape, b.shape)
     out = dtypes.bool if op in _COMPARING else a.dtype
     if op not in _FAST:

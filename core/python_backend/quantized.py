@@ -19,7 +19,13 @@ def to_levels(backend, x, zero, low, high, dtype):
     z = 0 if zero is None else int(flat(zero)[0])
     low, high = low - z, high - z
     if dtype.bits == 8 and not MICRO and x.size and abs(z) <= 255:
-        return backend.new(_bytes(flat(x), z, low, high, dtype), dtype, x.shape)
+        from .coded import coded
+
+        buffer = coded(x)
+        if buffer is None:
+            return backend.new(_bytes(flat(x), z, low, high, dtype), dtype, x.shape)
+        found = buffer.codes.translate(bytes(_bytes(buffer.of_code, z, low, high, dtype)))
+        return backend.new(array("b" if dtype is dtypes.int8 else "B", found), dtype, x.shape)
     out = [round(v if v < high else high) + z if v > low else low + z for v in flat(x)]
     return backend.new(store(dtype, out, len(out)), dtype, x.shape)
 
@@ -47,12 +53,13 @@ def from_levels(backend, x, zero, scale):
     points = [0] * rows if zero is None else list(flat(zero)) * (1 if zero.size == rows else rows)
     values = flat(x)
     if rows == 1 and x.dtype.bits == 8 and x.size > _MANY and not MICRO:
+        from .coded import Coded
+
         (s,), (z,) = steps, points
         first, last = x.dtype.range
-        # A negative level counts from the end.
-        of_level = [(v - z) * s for v in list(range(last + 1)) + list(range(first, 0))]
-        out = list(map(of_level.__getitem__, values))
-        return backend.new(store(scale.dtype, out, len(out)), scale.dtype, x.shape)
+        # The byte of a negative level is that of 256 more.
+        of_code = [(v - z) * s for v in list(range(last + 1)) + list(range(first, 0))]
+        return backend.new(Coded(bytes(values), store(scale.dtype, of_code, 256)), scale.dtype, x.shape)
     out = []
     for r in range(rows):
         s, z = steps[r], points[r]

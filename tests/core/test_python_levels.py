@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
 import emberlet
@@ -45,3 +46,52 @@ def test_levels_along_an_axis(axis: int) -> None:
     levels, numbers = formulas(scale.reshape(shape), zero.reshape(shape).astype(np.float32), 0, 255)
     np.testing.assert_array_equal(np.array(q.tolist()), levels)
     np.testing.assert_array_equal(np.array(real.tolist(), np.float32), numbers)
+
+
+CHAINS: dict[str, Any] = {
+    "hard swish": lambda x: F.hard_swish(x),
+    "numbers on both sides": lambda x: 1.5 - F.minimum(2.0, x * 0.25) / 3,
+    "exp": lambda x: F.exp(x) + x,
+    "pow": lambda x: F.abs(x) ** 0.5,
+    "another tensor's levels": lambda x: x + F.dequantize_linear(F.quantize_linear(x * 2, 0.1, 7), 0.1, 7),
+    "moved": lambda x: x.permute(2, 0, 1) * 0.5 + x.permute(2, 0, 1),
+    "parts": lambda x: x[1:, ::2, -1:] - x[:-1, 1::2, :1],
+    "rows": lambda x: x + x[:1, :, :1],
+    "in another shape": lambda x: (x.reshape((24, -1)) * x.reshape((24, -1))).sum(axis=0),
+    "compared": lambda x: emberlet.where(x > 0.5, x, 0.0),
+    "picked": lambda x: emberlet.take(x, emberlet.asarray([2, 0, 2], backend=x.backend), axis=1),
+    "divided by zero": lambda x: 1.0 / x,
+}
+
+
+@every("name", CHAINS)
+@pytest.mark.parametrize("dtype", ["uint8", "int8"])
+def test_functions_of_levels_are_those_of_their_floats(name: str, dtype: str) -> None:
+    zero = RANGES[dtype][0] + 90
+    q = (np.arange(960) * 7 % 256 + RANGES[dtype][0]).astype(dtype).reshape(4, 12, 20)
+    real = ((q.astype(np.float32) - zero) * np.float32(0.03)).astype(np.float32)
+    x = F.dequantize_linear(emberlet.asarray(q, backend="python"), 0.03, zero)
+    with np.errstate(all="ignore"):
+        want = np.asarray(CHAINS[name](emberlet.asarray(real, backend="numpy")))
+    found = CHAINS[name](x)
+    np.testing.assert_allclose(np.array(found.tolist(), np.float32), want, rtol=1e-6)
+    levels = F.quantize_linear(CHAINS[name](x), 0.02, zero, dtype=dtype)
+    theirs = F.quantize_linear(emberlet.asarray(found.tolist(), backend="python"), 0.02, zero, dtype=dtype)
+    assert levels.tolist() == theirs.tolist()
+    np.testing.assert_array_equal(np.array(x.tolist(), np.float32), real)
+
+
+def test_floats_of_levels_are_assigned_to_and_shared_as_others_are() -> None:
+    q = emberlet.asarray(np.arange(600, dtype=np.uint8).reshape(20, 30), backend="python")
+    x = F.dequantize_linear(q, 0.5, 3)
+    want = ((np.arange(600, dtype=np.uint8).reshape(20, 30).astype(np.float32)) - 3) * 0.5
+    half, part = x * 0.5, x[2:4]
+    x[0, 1:3] = 99.0
+    changed = want.copy()
+    changed[0, 1:3] = 99
+    for found, one in ((x, changed), (half, want * 0.5), (part, want[2:4]), (F.dequantize_linear(q, 0.5, 3), want)):
+        np.testing.assert_array_equal(np.asarray(found), one)
+        np.testing.assert_array_equal(np.from_dlpack(found), one)
+        assert found.tolist() == one.tolist()
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(half)).tolist(), (want * 0.5).tolist())
+    np.testing.assert_array_equal(np.array(half.to("numpy").tolist()), want * 0.5)

@@ -17,7 +17,7 @@ from ...errors import ArgumentError, DTypeError, UnsupportedError, refuse
 from ...python_backend import PythonBackend
 from ...shapes import strides as row_major
 from ...tensor import Tensor
-from .memory import in_buffer, is_numpy, layout, mismatch
+from .memory import in_buffer, is_numpy, layout, mismatch, settled
 
 # NumPy's type strings
 _TYPES = {
@@ -98,7 +98,7 @@ def _shared_numpy(x: Tensor) -> Any:
 
     if not isinstance(x.backend, PythonBackend) or x.dtype.name not in _TYPES or x.dtype is dtypes.float16:
         return None
-    buffer, offset, strides = x.data
+    buffer, offset, strides = settled(x)
     width = x.dtype.itemsize
     flat = np.frombuffer(buffer, _TYPES[x.dtype.name]) if len(buffer) else np.empty(0, _TYPES[x.dtype.name])
     steps = [s * width for s in (row_major(x.shape) if strides is None else strides)]

@@ -7,8 +7,10 @@ from typing import Any
 
 from ...errors import ShapeError, UnsupportedError
 from ...python_backend import PythonBackend
+from ...python_backend.buffers import Borrowed
 from ...shapes import strides as row_major
 from ...tensor import Tensor
+from .fields import replace_data
 
 # dtypes that other libraries can read in place
 _SHARED = (
@@ -61,9 +63,18 @@ def in_buffer(x: Tensor) -> tuple[memoryview, int, tuple[int, ...]]:
     return view if array.flags.writeable else view.toreadonly(), -first * width, tuple(s * width for s in strides)
 
 
+def settled(x: Tensor) -> Any:
+    """(buffer, offset, strides) of a tensor of the python backend, once its elements lie in memory."""
+    buffer, offset, strides = x.data
+    if isinstance(buffer, Borrowed):
+        buffer = buffer.run(0, len(buffer))
+        replace_data(x, (buffer, offset, strides))
+    return buffer, offset, strides
+
+
 def _elements(x: Tensor) -> tuple[memoryview, int, tuple[int, ...]]:
     """(the buffer of a tensor of the python backend, offset, strides), counted in elements. Raises ShapeError."""
-    buffer, offset, strides = x.data
+    buffer, offset, strides = settled(x)
     if strides is None:
         strides = row_major(x.shape)
     first, last = _ends(x.shape, strides)
