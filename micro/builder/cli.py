@@ -111,6 +111,7 @@ def _add_deploy(p: argparse.ArgumentParser) -> None:
         action="store_true",
         help="copy over the old files one by one, if the board has no room for both; do not interrupt it",
     )
+    p.add_argument("--slots", action="store_true", help="keep the previous model on the board as a fallback")
     p.add_argument("--dry-run", action="store_true", help="only print the mpremote commands")
 
 
@@ -242,7 +243,7 @@ def print_report(built: BuildResult, options: Options) -> None:
 def _deploy(a: argparse.Namespace) -> int:
     steps = [
         *helper_commands(a.helper, a.port, a.in_place),
-        *commands(a.out, a.board, a.port, a.to, a.in_place),
+        *commands(a.out, a.board, a.port, a.to, a.in_place, a.slots),
     ]
     if a.dry_run:
         for step in steps:

@@ -15,6 +15,7 @@ from emberlet.host.folders.journals import current
 
 from .boards import ALIASES
 from .emit.loading import READY, Partition
+from .slots import POINTER, scripts
 from .written import read_about
 
 Runner = Callable[[Sequence[str]], int]
@@ -49,6 +50,12 @@ for folder in {folders!r}:
 _PREPARE = (
     _MAKE_FOLDERS
     + """\
+try:
+    os.stat({pointer!r})
+except OSError:
+    pass
+else:
+    raise OSError("this model is deployed in two slots: deploy with --slots, or delete " + {pointer!r})
 for name in os.listdir({draft!r}):
     os.remove({draft!r} + "/" + name)
 try:
@@ -65,9 +72,8 @@ if names is not None:
 """
 )
 
-# Runs on the board, which finishes it whatever happens to the host. The model's module is renamed first: until then the
-# old model is whole; from then on the new one is, whose module renames the rest if it has to (emit/loading.py).
-_PUBLISH = """\
+# Runs on the board: compares what was copied with what was sent.
+_CHECK = """\
 import os
 try:
     from binascii import crc32
@@ -85,6 +91,11 @@ for name, size, due in {files!r}:
             found = crc32(part, found)
     if not whole:
         raise OSError(name + " did not arrive whole; deploy again")
+"""
+
+# Runs on the board, which finishes it whatever happens to the host. The model's module is renamed first: until then the
+# old model is whole; from then on the new one is, whose module renames the rest if it has to (emit/loading.py).
+_PUBLISH = """\
 os.rename({draft!r}, {ready!r})
 for name, size, due in {files!r}:
     os.rename({ready!r} + "/" + name, {to!r} + name)
@@ -110,14 +121,20 @@ print("{file} written")
 
 
 def commands(
-    out: Path, board: str | None = None, port: str | None = None, to: str = "/", in_place: bool = False
+    out: Path,
+    board: str | None = None,
+    port: str | None = None,
+    to: str = "/",
+    in_place: bool = False,
+    slots: bool = False,
 ) -> list[list[str]]:
     """The mpremote commands, as argument lists, that copy the build in `out` to a board.
 
     board: one of the boards it was built for; port: an argument of mpremote's `connect`; to: the folder on the board;
     in_place: copy over the old files, one by one. Otherwise the board renames all new files once they are there, so
-    that an interruption leaves the old ones or the new ones.
-    Raises FormatError if `out` is not a build, UnsupportedError if it was built for other boards or to be frozen.
+    that an interruption leaves the old ones or the new ones. slots: keep the previous model as a fallback (slots.py).
+    Raises FormatError if `out` is not a build, UnsupportedError if it was built for other boards or to be frozen, or
+    for slots if its weights are not files.
     """
     about = read_about(out)
     target = _target(about, board)
@@ -128,6 +145,8 @@ def commands(
             f"{name} was built to be frozen: build the board's firmware with "
             f"FROZEN_MANIFEST={out}/manifest.py and flash it"
         )
+    if slots and (in_place or weights not in ("file", "module")):
+        raise UnsupportedError("two slots need weights that are files (--weights file or module), and no --in-place")
     if weights == "romfs":
         return [[*first, "romfs", "deploy", current(folder / f"{name}.romfs")]]
     files: list[str] = about["targets"][target]["files"]
@@ -138,10 +157,12 @@ def commands(
         held = Path(current(folder / pack))
         steps.append([*first, "mount", str(held.parent), "exec", _writer(about, held)])
     folders = [to] if to.strip("/") else []
-    return [*steps, *_copied([folder / f for f in files], folders, to, first, in_place)]
+    return [*steps, *_copied([folder / f for f in files], folders, to, first, in_place, slots)]
 
 
-def _copied(files: Sequence[Path], folders: list[str], to: str, first: list[str], in_place: bool) -> list[list[str]]:
+def _copied(
+    files: Sequence[Path], folders: list[str], to: str, first: list[str], in_place: bool, slots: bool = False
+) -> list[list[str]]:
     """The commands that copy files to a folder of the board. folders: those to make first."""
     to = to.rstrip("/") + "/"
     sources = [current(file) for file in files]
@@ -155,11 +176,17 @@ def _copied(files: Sequence[Path], folders: list[str], to: str, first: list[str]
     for file, source in zip(files, sources, strict=True):
         data = Path(source).read_bytes()
         sizes.append((file.name, len(data), crc32(data)))
-    prepare = _PREPARE.format(folders=[*folders, draft], draft=draft, ready=ready, first=first_file.name, to=to)
+    if slots:
+        prepare, publish = scripts(first_file.stem, to, draft, folders, sizes)
+    else:
+        places = {"draft": draft, "ready": ready, "to": to}
+        pointer = to + POINTER.format(first_file.stem)
+        prepare = _PREPARE.format(folders=[*folders, draft], first=first_file.name, pointer=pointer, **places)
+        publish = _PUBLISH.format(files=sizes, **places)
     return [
         [*first, "exec", prepare],
         [*first, "fs", "cp", *sources, f":{draft}/"],
-        [*first, "exec", _PUBLISH.format(files=sizes, to=to, draft=draft, ready=ready)],
+        [*first, "exec", _CHECK.format(files=sizes, draft=draft) + publish],
     ]
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 
 import json
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from emberlet.errors import UnsupportedError
 from emberlet.micro.builder.build import BuildResult, Options, build
 from emberlet.micro.builder.deploy import DRAFT, commands
 from emberlet.micro.builder.graph import Graph
@@ -125,20 +127,24 @@ def net(seed: int) -> BuildResult:
     return build(graph, Options("net", "file", desktop_boards()), {"x": samples})  # type: ignore[arg-type]
 
 
-def test_a_deployment_without_power_leaves_the_old_model_or_the_new(unix_port: Port, tmp_path: Path) -> None:
+@pytest.mark.parametrize("slots", [False, True], ids=["renamed", "slots"])
+def test_a_deployment_without_power_leaves_the_old_model_or_the_new(
+    slots: bool, unix_port: Port, tmp_path: Path
+) -> None:
     """On littlefs, whose renaming is one step; 200 cuts, among them every write after the copying."""
     options = Options("net", "file", desktop_boards())  # type: ignore[arg-type]
+    scripts: dict[str, dict[str, str]] = {}
+    files: list[str] = []
     for which, seed in (("old", 1), ("new", 2)):
         write(net(seed), options, tmp_path / f"built-{which}")
+        prepare, copy, publish = commands(tmp_path / f"built-{which}", "x64", slots=slots)
+        scripts[which], files = {"prepare": prepare[-1], "publish": publish[-1]}, copy[2:-1]
         (tmp_path / f"built-{which}" / "x64").rename(tmp_path / which)
-    (tmp_path / "new").rename(tmp_path / "built-new" / "x64")
-    prepare, copy, publish = commands(tmp_path / "built-new", "x64")
-    (tmp_path / "built-new" / "x64").rename(tmp_path / "new")
     job = {
-        "files": [Path(source).name for source in copy[2:-1]],
+        "files": [Path(source).name for source in files],
         "draft": f"/{DRAFT}",
-        "prepare": prepare[-1],
-        "publish": publish[-1],
+        **scripts["new"],
+        **({"old": scripts["old"]} if slots else {}),
         "numbers": np.linspace(-1, 1, 20).tolist(),
         "cuts": 200,
     }
@@ -148,3 +154,109 @@ def test_a_deployment_without_power_leaves_the_old_model_or_the_new(unix_port: P
     seen = json.loads(result.stdout.splitlines()[-1])  # a file that is collected after a cut may say so
     assert seen["other"] == []
     assert seen["cuts"] == 200 and seen["old"] > 0 and seen["new"] > 0
+
+
+SLOTS = """
+import json
+import os
+import sys
+
+folder = "{folder}"
+
+
+def started():
+    # What a board that starts answers: the slot and the numbers, or the error.
+    for name in list(sys.modules):
+        if name.startswith("net"):
+            del sys.modules[name]
+    sys.path[:] = [folder]
+    try:
+        import net
+        from net import predict
+    except SystemExit:
+        return "reset"
+    except Exception as error:
+        return repr(error)
+    return net.slot, list(predict({numbers})) == list(net.predict({numbers}))
+
+
+def deployed(which):
+    with open(folder + "/" + which + ".json") as f:
+        job = json.load(f)
+    exec(job["prepare"], {{}})
+    for name in job["files"]:
+        with open(job["from"] + "/" + name, "rb") as source, open(folder + "/{draft}/" + name, "wb") as to:
+            to.write(source.read())
+    exec(job["publish"], {{}})
+
+
+def changed(path, change):
+    with open(folder + "/" + path, "rb") as f:
+        data = f.read()
+    with open(folder + "/" + path, "wb") as f:
+        f.write(change(data))
+
+
+{steps}
+"""
+
+
+def slots(unix_port: Port, folder: Path, steps: str) -> list[str]:
+    """What steps print on a board with the folder `board`, and the deployments "old" and "new"."""
+    options = Options("net", "file", desktop_boards())  # type: ignore[arg-type]
+    flash = folder / "board"
+    flash.mkdir()
+    for which, seed in (("old", 1), ("new", 2)):
+        write(net(seed), options, folder / which)
+        prepare, copy, publish = commands(folder / which, "x64", to=str(flash), slots=True)
+        files = {"files": [Path(source).name for source in copy[2:-1]], "from": str(folder / which / "x64")}
+        (flash / f"{which}.json").write_text(json.dumps({**files, "prepare": prepare[-1], "publish": publish[-1]}))
+    script = SLOTS.format(folder=flash, numbers=np.linspace(-1, 1, 20).tolist(), draft=DRAFT, steps=steps)
+    return unix_port.run(script, micropypath=[], heap="64M").check().stdout.splitlines()
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "changed('.net-1/net.mpy', lambda data: data[:40])",
+        "changed('.net-1/net.bpk', lambda data: data[:-1] + b'?')",
+        "changed('.net-1/net_kernels.mpy', lambda data: b'')",
+        "changed('.net-1/slot.txt', lambda data: data[:9])",
+        "os.remove(folder + '/.net-1/net.bpk')",
+        "changed('.net-slot', lambda data: b'1!')",
+    ],
+    ids=["module", "weights", "kernels", "list", "missing", "hung"],
+)
+def test_a_bad_deployment_leaves_the_last_good_model_answering(damage: str, unix_port: Port, tmp_path: Path) -> None:
+    """The next one takes the bad one's place."""
+    steps = f"deployed('old')\nprint(started())\ndeployed('new')\n{damage}\nprint(started(), started())\n"
+    steps += "deployed('new')\nprint(started(), started())\nprint(sorted(os.listdir(folder + '/.net-1')))"
+    seen = slots(unix_port, tmp_path, steps)
+    assert seen[:3] == ["('0', True)", "('0', True) ('0', True)", "('1', True) ('1', True)"]
+    assert seen[3] == "['net.bpk', 'net.mpy', 'net_kernels.mpy', 'slot.txt']"
+
+
+def test_a_model_that_resets_the_board_is_tried_once(unix_port: Port, tmp_path: Path) -> None:
+    bad = "import sys\nsys.exit()\n"
+    steps = f"""
+deployed("old")
+print(started())
+deployed("new")
+from binascii import crc32
+os.remove(folder + "/.net-1/net.mpy")
+with open(folder + "/.net-1/net.py", "w") as f:
+    f.write({bad!r})
+with open(folder + "/.net-1/slot.txt", "w") as f:
+    f.write("net.py %d %d\\nend" % ({len(bad)}, crc32({bad.encode()!r})))
+print(started(), started(), started())
+deployed("new")
+print(started())
+"""
+    assert slots(unix_port, tmp_path, steps) == ["('0', True)", "reset ('0', True) ('0', True)", "('1', True)"]
+
+
+def test_slots_need_files(tmp_path: Path) -> None:
+    options = Options("net", "romfs", desktop_boards())  # type: ignore[arg-type]
+    write(build_digits("romfs", boards=desktop_boards()), replace(options, name="digits"), tmp_path)
+    with pytest.raises(UnsupportedError, match="--weights file or module"):
+        commands(tmp_path, "x64", slots=True)

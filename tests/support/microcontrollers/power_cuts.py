@@ -67,6 +67,16 @@ def deployed(new, job):
     exec(job["publish"], {})
 
 
+def begun(old, job):
+    """Put the first model on the file system: deployed too if `old` holds the scripts, else only copied."""
+    if "old" in job:
+        exec(job["old"]["prepare"], {})
+        copied(old, job["draft"])
+        exec(job["old"]["publish"], {})
+    else:
+        copied(old, "/")
+
+
 def answer(job):
     """What the model on the file system answers."""
     for name in list(sys.modules):
@@ -94,7 +104,7 @@ def main():
     flash = Flash(bytearray(b"\xff" * 48 * BLOCK))
     vfs.VfsLfs2.mkfs(flash)
     mounted(flash)
-    copied(old, "/")
+    begun(old, job)
     first, before = answer(job), bytes(flash.data)
     flash = Flash(bytearray(before))
     mounted(flash)
@@ -113,7 +123,8 @@ def main():
         mounted(flash)
         try:
             deployed(new, job)
-        except OSError:
+            answer(job)  # the first start may write, too
+        except Exception:  # of a file system that loses its power
             pass
         seen["cuts"] += flash.left <= 0
         found = []
