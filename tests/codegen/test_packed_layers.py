@@ -180,12 +180,12 @@ KINDS = [(kind, level, zero, product, rows) for rows in (64, 70, 5)
          for product in ("MatMul", "Gemm", "Gemm turned", "Transpose")]  # fmt: skip
 
 
-@every("case", NBITS)
+@every("case", NBITS, share=3)
 def test_a_product_with_packed_weights_is_a_layer(case: Any, tmp_path: Path) -> None:
     check(nbits(*case), case[0], case[1], case[4], tmp_path)
 
 
-@every("case", KINDS)
+@every("case", KINDS, share=4)
 def test_a_product_with_a_dequantized_constant_is_a_layer(case: Any, tmp_path: Path) -> None:
     block = case[1] if isinstance(case[1], int) else None
     check(dequantized(*case), int(case[0].lstrip("UINT")), block, case[4], tmp_path)
