@@ -69,6 +69,9 @@ PROGRAMS: dict[str, Callable[[Any], Any]] = {
     "a scale for each channel": per_channel,
     "levels alone": lambda x: F.quantize_linear(x * 2, SCALE, 128),
     "from an input": lambda x: F.dequantize_linear(F.quantize_linear(x, SCALE, 7).permute(0, 1, 3, 2), SCALE, 7) * 2,
+    "hard swish": lambda x: rounded(F.hard_swish(rounded(x)), 0.02, 18),
+    "a mean of channels": lambda x: rounded(F.mean(F.relu(rounded(x)), axis=(2, 3), keepdims=True), 0.001, 5),
+    "numbers beyond floats": lambda x: rounded(rounded(x) * 3e38 - rounded(x, OTHER) * 3e38),
     "between convolutions": lambda x: rounded(
         F.conv(rounded(x), emberlet.ones((4, 3, 3, 3), backend=x.backend), padding=1), 1.5
     ),

@@ -12,12 +12,12 @@ from .steps import Writer
 from .tracing import Call, Value
 
 # The ufunc itself: ndarray.clip reaches it through three functions written in Python.
-_clip = getattr(np._core.umath, "clip", np.clip) if hasattr(np, "_core") else np.clip
+clipping = getattr(np._core.umath, "clip", np.clip) if hasattr(np, "_core") else np.clip
 
 
 def clipped(x: Array, low: Any, high: Any, out: Array) -> None:
     """np.clip into an array."""
-    _clip(x, low, high, out)
+    clipping(x, low, high, out)
 
 
 def _plain(x: Any) -> bool:
@@ -30,7 +30,7 @@ def relu(w: Writer, call: Call) -> Any:
     if not _plain(x):
         return False
     array, kind = w.array(x), w.array(x).dtype.type
-    w.map(_clip, array, kind(0), kind(np.inf), w.out_over(call.results[0], call, x))
+    w.map(clipping, array, kind(0), kind(np.inf), w.out_over(call.results[0], call, x))
     return None
 
 
@@ -50,7 +50,7 @@ def clip(w: Writer, call: Call) -> Any:
     elif high is None:
         w.map(np.maximum, array, kind(low), out)
     else:
-        w.map(_clip, array, kind(low), kind(high), out)
+        w.map(clipping, array, kind(low), kind(high), out)
     return None
 
 
@@ -140,7 +140,7 @@ def _erf(w: Writer, source: Array, out: Array) -> None:
     """out = erf(source) of float32."""
     one = np.float32
     x, s, p = (w.scratch(source.shape, source.dtype) for _ in range(3))
-    w.map(_clip, source, one(-4), one(4), x)
+    w.map(clipping, source, one(-4), one(4), x)
     w.map(np.multiply, x, x, s)
     w.map(np.multiply, one(-2.72614225801306e-10), s, p)
     for c in _P:
