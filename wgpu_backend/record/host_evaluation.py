@@ -12,7 +12,9 @@ MOST = 16  # the longest history, in nodes, that `given` computes
 
 def evaluate(nodes, host):
     """Turn each node, none of which depends on an input, into a "data" node with its value."""
-    for n, value in zip(nodes, values_of(nodes, host)):
+    values = values_of(nodes, host)
+    for i, n in enumerate(nodes):
+        value, values[i] = values[i], None  # which is freed before the next one's bytes are made
         n.arg = storage.widen(host.to_bytes(value), n.dtype, n.count, n.word)
         if n.arg is None:
             raise BackendError("a constant of the plan, {} {}, holds values beyond 32 bits".format(n.dtype, n.shape))
@@ -46,7 +48,7 @@ def words_of(node):
 
 def values_of(nodes, host):
     """The values of nodes, none of which depends on an input, as Tensors of the host backend."""
-    values = _values(topological(nodes), host)
+    values = _values(topological(nodes), host, nodes)
     return [values[id(n)] for n in nodes]
 
 
@@ -58,7 +60,7 @@ def given(node, host):
     for n in order:
         if n.op != "data" and n.op not in CONSTANTS and (is_leaf(n) or n.op not in _EVALUATE):
             return None
-    return _values(order, host)[id(node)]
+    return _values(order, host, [node])[id(node)]
 
 
 def is_evaluated(node):
@@ -72,11 +74,22 @@ def _evaluation(node):
     return _EVALUATE[node.op]
 
 
-def _values(order, host):
+def _values(order, host, wanted):
+    """{id of a wanted node: its value}; others are freed with their last use."""
+    uses = {}
+    for node in wanted:
+        uses[id(node)] = 1
+    for node in order:
+        for s in node.srcs:
+            uses[id(s)] = uses.get(id(s), 0) + 1
     values = {}
     for node in order:
         srcs = [values[id(s)] for s in node.srcs]
         values[id(node)] = _leaf(host, node) if is_leaf(node) else _evaluation(node)(host, node, srcs)
+        for s in node.srcs:
+            uses[id(s)] -= 1
+            if not uses[id(s)]:
+                del values[id(s)]
     return values
 
 

@@ -95,8 +95,7 @@ def _signed(w):
     known = None if point is None else given(q.data, host)
     if known is None:
         return w
-    middle = host.full((), 128, dtypes.int32)
-    moved = host.cast(host.binary("sub", host.cast(known, dtypes.int32), middle), dtypes.int8)
+    moved = host.binary("bitwise_xor", known, host.full((), 128, dtypes.uint8))  # as int8 these bytes are less by 128
     q = backend.from_bytes(host.to_bytes(moved), dtypes.int8, moved.shape)
     return backend.binary("sub", backend.cast(q, dtypes.int32), backend.full((), point - 128, dtypes.int32))
 
