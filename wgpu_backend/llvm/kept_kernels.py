@@ -37,16 +37,16 @@ class KernelFile:
         for key in self._keys:
             name, f, bindings, groups = self.kernels[key]
             kernels.append((name, numbers.setdefault(f, len(numbers)), bindings, groups))
-        functions = [(f.name, f._key, f.scratch, f.steps, f.streams) for f in numbers]
+        functions = [(f.name, f._key, f.scratch, f.steps, f.streams, f.repeats) for f in numbers]
         kept.write(self._name, marshal.dumps((functions, kernels), 2))
 
 
-def _function(name: str, key: Any, scratch: int, steps: int, streams: int | None) -> Function:
+def _function(name: str, key: Any, scratch: int, steps: int, streams: int | None, repeats: bool) -> Function:
     """A finished function whose `_key` is `key`."""
     params, results, local, code, _, _, work, lanes = key
     f = Function(name, params, results)
     f.locals, f.buffers, f._key = list(local), [list(code)], key
-    f.scratch, f.steps, f.work, f.lanes, f.streams = scratch, steps, work, lanes, streams
+    f.scratch, f.steps, f.work, f.lanes, f.streams, f.repeats = scratch, steps, work, lanes, streams, repeats
     return f
 
 

@@ -253,9 +253,11 @@ def threads() -> int:
 
 
 def tasks(function: Any, count: int, backward: bool = False) -> int:
-    """How many tasks `count` threads share a kernel's function in, with BACKWARD if the last one is to be first."""
+    """How many tasks `count` threads share a kernel's function in, with BACKWARD if the last one is to be first: one
+    for each, if more of them would do more."""
     steps = int(typical(function.steps))
-    many = min(steps, TASKS * count) if count > 1 and split.shares(function) else 1
+    parts = count if function.repeats else TASKS * count
+    many = min(steps, parts) if count > 1 and split.shares(function) else 1
     return BACKWARD | (many if many > 1 else min(steps, PARTS)) if backward else many
 
 

@@ -138,7 +138,7 @@ class Function:
     steps: of the loop that threads share, 1 without one; work: about how many elements it reads (kernels/split.py).
     scratch and steps may be open sizes. lanes: numbers in a vector, 4 but for functions that ../llvm renders, on
     processors with wider ones. streams: the number of the parameter with the address of a matrix, where reading that
-    once takes most of the time; else None.
+    once takes most of the time; else None. repeats: whether each part of the shared loop does some of the same work.
 
     Code goes to the innermost buffer of `buffers`. Functions are equal if their code is.
     """
@@ -154,6 +154,7 @@ class Function:
         self.work = 0
         self.lanes = 4
         self.streams = None
+        self.repeats = False
         self._key = None
 
     # -- writing --------------------------------------------------------------------------------------------------

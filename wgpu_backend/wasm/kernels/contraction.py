@@ -234,6 +234,7 @@ class Contraction:
         packs = self.lanes > 4 and not self.direct and typical(what.rows) < self.many_rows
         if self.shared == 2 and packs and typical(panels) >= _PANELS:
             self.shared = 1  # threads that share tiles pack all panels, each for itself
+        self.f.repeats = self.shared == 2 and not self.direct
         self.f.work = typical(self.grid_count * what.rows * what.columns * what.depth()) // 8
 
     def _open_grid(self):
