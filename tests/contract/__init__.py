@@ -1,9 +1,9 @@
 """The contract: what every way of running a model gives.
 
-A *way* is a backend (python, numpy, wgpu, wasm, native) and how it is used (ways.py): eager; compiled; compiled with
-two threads; with open sizes; saved and loaded, also in JavaScript and in the Pythons of a tab (Pyodide, MicroPython's
-WebAssembly); under MicroPython; as a session; and for ONNX models `emberlet.onnxruntime`, `onnx_backend`,
-`emberlet run` and `Predictor`. For every way and every case, a function, a layer, a drawn program, a drawn module, a
+A *way* is a backend (python, numpy, wgpu, wasm, native) and how it is used (ways.py): eager; compiled; with open sizes;
+saved and loaded, also in JavaScript and the Pythons of a tab (Pyodide, MicroPython's WebAssembly); under MicroPython;
+as a session; and for ONNX models `emberlet.onnxruntime`, `onnx_backend`, `emberlet run` and `Predictor`. For every way
+and every case, a function, a layer, a drawn program, a drawn module, a
 session or a model, this holds:
 
 1. **Values.** The results have the shapes, dtypes and values of the reference, at the dtype's own precision

@@ -8,7 +8,6 @@ import os
 import pickle
 import re
 import tempfile
-import threading
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -158,31 +157,6 @@ def _compiled(backend: str) -> Way:
     return Way(f"compiled for {backend}", backend, open_)
 
 
-_before: list[Any] = []  # what each call on two threads found; calls may overlap
-_changing = threading.Lock()
-
-
-def _two_threads(case: Case, example: tuple[Any, ...]) -> Run:
-    from emberlet.host.numpy_backend.compile.threads import schedule, workers
-
-    fast = compiled(case.make(), "numpy", [])
-
-    def run(arrays: tuple[Any, ...]) -> Any:
-        # No Python function is called here but the model, since calls are where a case is interrupted.
-        with _changing:
-            _before.append(_before[0] if _before else (workers.available, schedule.large))
-            workers.available, schedule.large = (lambda: 2), (lambda count: True)  # type: ignore[assignment]
-        try:
-            return fast(*tensors(arrays, "numpy"))
-        finally:
-            with _changing:
-                found = _before.pop()
-                if not _before:  # the last call that leaves puts back what the first found
-                    workers.available, schedule.large = found
-
-    return run
-
-
 def _changed(one: Any, other: Any) -> list[int]:
     """The lengths of an array that another has not."""
     if not isinstance(one, np.ndarray) or not isinstance(other, np.ndarray) or one.ndim != other.ndim:
@@ -324,7 +298,6 @@ WAYS = [
     *(_eager(b) for b in BACKENDS if b != "numpy"),
     *(_compiled(b) for b in ("numpy", "wgpu", "wasm", "native")),
     Way("compiled by default", "native", _by_default),
-    Way("compiled for numpy on two threads", "numpy", _two_threads),
     *(_open_sizes(b) for b in ("numpy", "wgpu", "wasm", "native")),
     Way("compiled for numpy and pickled", "numpy", _pickled),
     *(_copied(b) for b in ("numpy", "wasm", "native")),

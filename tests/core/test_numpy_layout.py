@@ -11,7 +11,6 @@ import pytest
 from emberlet import functional as F
 from emberlet.host import blas_kernels
 from emberlet.host.numpy_backend.compile import compile, few_rows, layout
-from emberlet.host.numpy_backend.compile.threads import workers
 from emberlet.module import Module
 from emberlet.param import Param
 from emberlet.tensor import Tensor
@@ -38,7 +37,6 @@ def test_a_product_in_parts_is_the_product(
     monkeypatch.setattr(few_rows, "LEAST", 0)
     monkeypatch.setattr(few_rows, "are_faster_in_parts", lambda: True)
     monkeypatch.setattr(blas_kernels, "threads", lambda: 1)
-    monkeypatch.setattr(workers, "available", lambda: 1)
     random = np.random.default_rng(rows + n)
     weight = emberlet.asarray(random.standard_normal((columns, n, 1, 1)).astype(np.float32), backend="numpy")
     x = emberlet.asarray(random.standard_normal((1, n, 1, rows)).astype(np.float32), backend="numpy")
@@ -48,9 +46,7 @@ def test_a_product_in_parts_is_the_product(
     np.testing.assert_allclose(np.asarray(compiled(x))[0, :, 0], want, rtol=1e-5, atol=1e-4)
 
 
-def test_grouped_convolutions_and_small_models_keep_their_layout(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workers, "available", lambda: 1)
-
+def test_grouped_convolutions_and_small_models_keep_their_layout() -> None:
     def traced(groups: int, size: int) -> str:
         weight = emberlet.asarray(np.ones((32, 32 // groups, 3, 3), np.float32), backend="numpy")
         x = emberlet.asarray(np.ones((1, 32, size, size), np.float32), backend="numpy")

@@ -12,20 +12,18 @@ import pytest
 from emberlet import functional as F
 from emberlet.host.numpy_backend.compile import blocks, compile, grids, lowering, memory, steps
 from emberlet.host.numpy_backend.compile.memory import Buffers, Memory
-from emberlet.host.numpy_backend.compile.native.machine import machine
 from emberlet.host.numpy_backend.compile.steps import Step
 from support.rows import every
 
 FLOAT = np.dtype(np.float32)
 
 
-def made(*needs: tuple[int, int, int], arenas: Any = None) -> tuple[Buffers, list[Any]]:
+def made(*needs: tuple[int, int, int]) -> tuple[Buffers, list[Any]]:
     """Buffers of (bytes, first step, last step)."""
     buffers = Buffers()
-    for i, (size, first, last) in enumerate(needs):
+    for size, first, last in needs:
         buffers.new((size,), np.dtype(np.uint8))
         buffers.all[-1].first, buffers.all[-1].last = first, last
-        buffers.all[-1].arena = 0 if arenas is None else arenas[i]
     return buffers, buffers.all
 
 
@@ -50,12 +48,6 @@ def test_buffers_take_the_first_gap_that_is_large_enough(needs: Any, offsets: An
     buffers, every = made(*needs)
     assert buffers.arrange() == end
     assert [b.offset for b in every] == offsets
-
-
-def test_parts_of_the_arena_follow_each_other() -> None:
-    buffers, every = made((64, 0, 1), (64, 2, 3), (64, 0, 1), (64, 2, 3), arenas=[1, 0, 0, 1])
-    assert buffers.arrange() == 128
-    assert [b.offset for b in every] == [64, 0, 0, 64]
 
 
 @every("seed", range(30))
@@ -142,11 +134,6 @@ def test_steps_are_printed() -> None:
         "add(float32[2, 3], np.float64(2.0), [float32[3], 'a'], float32[1])"
     )
     assert repr(Step(steps.maximum, (np.zeros(()), int), ())) == "maximum(float64, int)"
-
-
-def test_lines_are_shared_evenly() -> None:
-    assert steps.shares(7, 3) == [(0, 2), (2, 4), (4, 7)]
-    assert steps.shares(2, 3) == [(0, 0), (0, 1), (1, 2)] and steps.shares(5, 1) == [(0, 5)]
 
 
 def chained(buffers: Buffers, shape: tuple[int, ...], draw: random.Random, count: int) -> tuple[list[Step], list[Any]]:
@@ -300,7 +287,6 @@ def test_a_process_without_more_mappings_plans_too(monkeypatch: pytest.MonkeyPat
     def refused(*_: Any) -> Any:
         raise OSError(12, "Cannot allocate memory")
 
-    machine()  # which is remembered, before its memory is refused too
     monkeypatch.setattr(memory.mmap, "mmap", refused)
     x = emberlet.asarray(np.arange(1 << 16, dtype=np.float32), backend="numpy")
     np.testing.assert_array_equal(np.asarray(compile(lambda x: x * 2, x)(x)), np.asarray(x) * 2)

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from emberlet import nn, optim
 from emberlet.errors import IndexingError
-from emberlet.host.numpy_backend.compile.threads import schedule, workers
 from support.draws import draw
 from support.every_backend import NATIVE
 from support.interrupted import interrupted
@@ -76,10 +75,7 @@ def test_an_interrupt_while_a_plan_is_made(backend: str) -> None:
         assert equal(everything(model, optimizer), wanted[2]), at
 
 
-@pytest.mark.parametrize("threads", [1, 2])
-def test_an_error_in_a_step(monkeypatch: pytest.MonkeyPatch, threads: int) -> None:
-    monkeypatch.setattr(schedule, "large", lambda *_: threads > 1)
-    monkeypatch.setattr(workers, "available", lambda: threads)
+def test_an_error_in_a_step() -> None:
     model = nn.Embedding(4, 3, backend="numpy")
     optimizer = optim.AdamConfig(epsilon=1e-3).init()
     step = model.compile_step(lambda m, x: (m(x) ** 2).mean(), optimizer)

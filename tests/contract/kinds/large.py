@@ -24,7 +24,6 @@ SHAPES = ((512, 512), (300, 1000), (1, 70000), (70000, 1), (2049, 33), (1 << 19,
 # The interpreter would take minutes, and a GPU in software seconds for each.
 ON = (
     "compiled for numpy",
-    "compiled for numpy on two threads",
     "compiled for numpy with open sizes",
     "compiled for wasm",
     "compiled for native",

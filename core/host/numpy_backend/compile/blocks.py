@@ -14,25 +14,20 @@ from .memory import Buffers
 from .steps import Step, arrays_in, part
 
 BLOCK = 1 << 17  # bytes of each array that a block covers
-# The same for a plan that several threads run: a thread whose call returns while another is in Python waits 20 µs.
-BLOCK_OF_THREAD = 1 << 19
 LONG = 1 << 18  # minimum bytes of an array for its chain to be split
 
 
-def grouped(
-    steps: list[Step], buffers: Buffers, kept: list[Array], uses: dict[int, int] | None = None
-) -> list[list[Step]]:
+def grouped(steps: list[Step], buffers: Buffers, kept: list[Array]) -> list[list[Step]]:
     """The steps in their order, those that run block by block together in one group. kept: arrays needed before
-    or behind; uses: `uses_of` all steps of the thread, where these are some of them."""
+    or behind."""
     groups: list[list[Step]] = []
-    size = BLOCK if uses is None else BLOCK_OF_THREAD
     at = 0
-    uses = uses_of(steps, buffers) if uses is None else uses
+    uses = _uses_of(steps, buffers)
     needed = {id(buffers.of(a)) for a in kept}
     while at < len(steps):
         end = _chain(steps, at, buffers)
         if end - at > 1:
-            groups.append(_cut(steps[at:end], buffers, uses, needed, size))
+            groups.append(_cut(steps[at:end], buffers, uses, needed))
             at = end
         else:
             groups.append([steps[at]])
@@ -40,7 +35,7 @@ def grouped(
     return groups
 
 
-def uses_of(steps: list[Step], buffers: Buffers) -> dict[int, int]:
+def _uses_of(steps: list[Step], buffers: Buffers) -> dict[int, int]:
     """Buffer id -> the number of steps that use it."""
     out: dict[int, int] = {}
     for step in steps:
@@ -95,22 +90,22 @@ def _same(a: Array, b: Array) -> bool:
     )
 
 
-def _cut(steps: list[Step], buffers: Buffers, uses: dict[int, int], needed: set[int], size: int) -> list[Step]:
+def _cut(steps: list[Step], buffers: Buffers, uses: dict[int, int], needed: set[int]) -> list[Step]:
     """The steps of all blocks, one block after the other. A block is a range of one axis and one index of each axis
     before it."""
     first: Array = steps[0].over  # type: ignore[assignment]
     shape = first.shape
     axis = 0
-    while axis < len(shape) - 1 and math.prod(shape[axis + 1 :]) * first.itemsize > size:
+    while axis < len(shape) - 1 and math.prod(shape[axis + 1 :]) * first.itemsize > BLOCK:
         axis += 1
     while axis < len(shape) - 1 and shape[axis] == 1:
         axis += 1
-    most = max(1, size // (math.prod(shape[axis + 1 :]) * first.itemsize))
+    most = max(1, BLOCK // (math.prod(shape[axis + 1 :]) * first.itemsize))
     count = -(-shape[axis] // -(-shape[axis] // most))  # blocks of about the same size
     block = (*(1,) * axis, min(count, shape[axis]), *shape[axis + 1 :])
     if block == shape:
         return steps
-    own = uses_of(steps, buffers)
+    own = _uses_of(steps, buffers)
     # A buffer that no other step uses only needs the memory of one block.
     inner: dict[int, Array] = {}
     for s in steps:

@@ -91,14 +91,11 @@ def _by_lines(w: Writer, seen: Array, matrix: Array, target: Array, last: bool) 
         few_rows.product(w, _filled(w, seen, rows, last), matrix, target)
         return
     step = min(lines, max(windows.BLOCK // (rows * line), -(-POSITIONS // line)))
-    for item, (start, stop, thread) in product(range(batch), windows.by_thread(w, lines)):
-        w.thread = thread
-        for first in range(start, stop, step):
-            columns = _filled(w, seen[item : item + 1, ..., first : min(first + step, stop), :], rows, last)
-            at = (item * lines + first) * line
-            place = target[at : at + len(columns)]
-            w.emit(np.matmul, columns, matrix, place, writes=(place,))
-    w.thread = None
+    for item, first in product(range(batch), range(0, lines, step)):
+        columns = _filled(w, seen[item : item + 1, ..., first : first + step, :], rows, last)
+        at = (item * lines + first) * line
+        place = target[at : at + len(columns)]
+        w.emit(np.matmul, columns, matrix, place, writes=(place,))
 
 
 def _filled(w: Writer, part: Array, rows: int, last: bool) -> Array:

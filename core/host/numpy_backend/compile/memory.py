@@ -26,10 +26,10 @@ class Buffer:
 
     fill: the initial value of its elements, which those that are never written keep; None if every call writes all of
     them. key: buffers with a fill and equal keys may share memory. first, last: the first and last step that need it.
-    offset: its position in the arena; arena: the part of it, whose buffers share memory with each other only.
+    offset: its position in the arena.
     """
 
-    __slots__ = ("arena", "array", "base", "fill", "first", "key", "last", "nbytes", "offset")
+    __slots__ = ("array", "base", "fill", "first", "key", "last", "nbytes", "offset")
 
     def __init__(self, shape: tuple[int, ...], dtype: np.dtype[Any], fill: Any = None, key: Any = None) -> None:
         self.nbytes = max(1, math.prod(shape) * dtype.itemsize)
@@ -40,7 +40,6 @@ class Buffer:
         self.first = -1
         self.last = -1
         self.offset = -1
-        self.arena = 0
 
 
 def _reserved(nbytes: int) -> Array:
@@ -80,16 +79,8 @@ class Buffers:
 
     def arrange(self) -> int:
         """Give every buffer that is used an offset, those with a fill a shared key; returns the size of the arena."""
-        used = [b for b in self.all if b.last >= 0 and b.fill is None]
+        used = sorted((b for b in self.all if b.last >= 0 and b.fill is None), key=lambda b: (b.first, -b.nbytes))
         end = 0
-        for arena in sorted({b.arena for b in used}):
-            end = self._place([b for b in used if b.arena == arena], end)
-        return end
-
-    @staticmethod
-    def _place(used: list[Buffer], end: int) -> int:
-        """Give buffers offsets from `end` on; returns the end of them."""
-        used = sorted(used, key=lambda b: (b.first, -b.nbytes))
         free: list[tuple[int, int]] = []  # (offset, size), by offset
         alive: list[Buffer] = []
         for buffer in used:

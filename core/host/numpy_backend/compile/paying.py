@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import os
 
-import numpy as np
-
 from ..storage import Array
 from .blocks import LONG
 from .lowering import is_view, is_whole
-from .steps import Step, Writer
-from .threads.splitting import SPEED, seconds
+from .steps import Writer
 
 CALL_OF_PLAN = 2.6e-6  # seconds that a call of a plan takes besides its steps and copies
-WAKING = 5e-5  # the same for its threads
 PRIMITIVE, STEP = 1.5e-6, 0.7e-6  # seconds that a plan saves for each primitive of the model, and for each NumPy call
-IN_ONE_THREAD = 1 << 18  # maximum multiplications of a product that OpenBLAS gives no threads
+SPEED = 1.5e10  # bytes that are copied in a second
 
 
 def pays(writer: Writer, inputs: list[Array], roots: list[Array]) -> bool:
@@ -23,7 +19,7 @@ def pays(writer: Writer, inputs: list[Array], roots: list[Array]) -> bool:
     that arguments are copied to, and results from.
 
     A plan copies what it is given and what it returns. It saves what Python does around every call, memory for what
-    lies in between, and time where its threads share what NumPy computes in one.
+    lies in between.
     With EMBERLET_PLANS=always in the environment every model is run by its plan: for tests.
     """
     if os.environ.get("EMBERLET_PLANS") == "always":
@@ -41,9 +37,6 @@ def pays(writer: Writer, inputs: list[Array], roots: list[Array]) -> bool:
     whole = [step for step in writer.steps if is_whole(step)]
     twice = 2 * sum(a.nbytes for step in whole for a in step.writes)
     saved = PRIMITIVE * (len(writer.calls) - len(whole)) + STEP * (len(writer.steps) - len(whole))
-    if writer.threads > 1:
-        alone = sum(seconds(step) for step in writer.steps if _in_one_thread(step))
-        saved += alone * (1 - 1 / writer.threads) - WAKING
     return saved + (between - twice) / SPEED >= CALL_OF_PLAN + 2 * copied / SPEED
 
 
@@ -64,11 +57,3 @@ def _owns(writer: Writer, inputs: list[Array], roots: list[Array]) -> bool:
         and a.nbytes == b.nbytes
         for a, b in zip(roots, found, strict=True)
     )
-
-
-def _in_one_thread(step: Step) -> bool:
-    """Whether NumPy computes in one thread what threads of a plan share."""
-    if step.function is not np.matmul:
-        return step.over is not None
-    a, b = step.args[:2]
-    return min(a.ndim, b.ndim) > 1 and a.shape[-2] * a.shape[-1] * b.shape[-1] <= IN_ONE_THREAD

@@ -14,15 +14,12 @@ from .. import NumpyBackend
 from ..storage import Array, numpy_dtype
 from . import counts, exact_sums, grids, relus
 from .blocks import grouped
+from .calling import called
 from .layout import channels_last
 from .lowering import lower
 from .memory import Memory, address
-from .native import records
-from .native.machine import machine
 from .paying import pays
 from .steps import Step, Writer, lifetimes
-from .threads import schedule, workers
-from .threads.splitting import seconds
 from .tracing import Tracing, Value, assembled, trace
 
 _SPARE = 2  # sets of buffers that a plan keeps: overlapping calls use one each
@@ -46,39 +43,21 @@ def _order(traced: Trace) -> list[int] | None:
 
 
 class Bound:
-    """The steps of a plan in one set of buffers. Only one call at a time may use it. parts: the steps of each thread
-    with their meetings, where several threads run them."""
+    """The steps of a plan in one set of buffers. Only one call at a time may use it."""
 
-    __slots__ = ("inputs", "meeting", "memory", "outputs", "parts", "steps")
+    __slots__ = ("inputs", "memory", "outputs", "steps")
 
     def __init__(self, plan: Plan, memory: Memory) -> None:
         self.memory = memory
         self.inputs: list[Array] = [memory.relocated(a) for a in plan.input_arrays]
         self.outputs: list[Array] = [memory.relocated(a) for a in plan.root_arrays]
-        native = machine()
-        made: dict[int, records.Planned] = {}
-        for s in plan.steps:
-            args = tuple(memory.relocated(a) for a in s.args)
-            made[id(s)] = s.function, args, seconds(s), records.of_step(native, s.function, args)
-        # Several threads rarely run the steps in their order: no second table for that.
-        alone = native if plan.threads == 1 else None
-        self.steps = records.joined(alone, [(*made[id(s)][:3], made[id(s)][3] if alone else None) for s in plan.steps])
-        self.meeting = workers.Meeting(plan.threads, native)
-        self.parts: list[workers.Calls] = []
-        for t in range(plan.threads if plan.threads > 1 else 0):
-            meets = [self.meeting.step(t, number) for number in range(2)]
-            steps: list[records.Planned] = []
-            for number, phase in enumerate(plan.phases):
-                steps += [*([meets[number % 2]] if number else []), *(made[id(s)] for s in phase[t])]
-            self.parts.append(records.joined(native, steps))
+        self.steps = [called(s.function, [memory.relocated(a) for a in s.args]) for s in plan.steps]
 
+    @np.errstate(all="ignore")  # half the time of a `with`
     def run(self) -> None:
         """Run the steps."""
-        if self.parts:
-            workers.run(self.meeting, self.parts, self.steps)
-        else:
-            for function, args in self.steps:
-                function(*args)
+        for function, args in self.steps:
+            function(*args)
 
 
 class Plan:
@@ -103,8 +82,7 @@ class Plan:
         grids.keep_floats(traced)
         relus.delay(traced)
         counts.from_masks(traced)
-        self.threads = workers.available() if schedule.large(schedule.multiplications(traced.calls)) else 1
-        writer = Writer(traced, channels_last(traced.calls), self.threads, self.held)
+        writer = Writer(traced, channels_last(traced.calls), self.held)
         used = {v for call in writer.calls for v in call.operands()} | set(traced.roots)
         values = [v for v in traced.inputs if v in used]
         for value in values:
@@ -118,24 +96,9 @@ class Plan:
         kept = [*self.input_arrays, *self.root_arrays]
         made = all(kind == "tensor" for kind, _ in _parts(self.structure))
         self.pays = bool(fixed) or not made or traced.shares or pays(writer, self.input_arrays, self.root_arrays)
-        self.phases: list[schedule.Phase] = []
-        self.steps: list[Step]
-        if self.threads > 1:
-            phases = schedule.scheduled(writer.steps, writer.buffers, self.threads)
-            uses = schedule.uses(phases, writer.buffers)
-            self.phases = [
-                [
-                    [s for group in grouped(part, writer.buffers, kept, uses[t]) for s in group]
-                    for t, part in enumerate(phase)
-                ]
-                for phase in phases
-            ]
-            self.steps = [s for phase in self.phases for part in phase for s in part]
-            schedule.lifetimes(self.phases, writer.buffers, self.input_arrays, self.root_arrays)
-        else:
-            groups = grouped(writer.steps, writer.buffers, kept)
-            self.steps = [s for group in groups for s in group]
-            lifetimes(groups, writer.buffers, self.input_arrays, self.root_arrays)
+        groups = grouped(writer.steps, writer.buffers, kept)
+        self.steps: list[Step] = [s for group in groups for s in group]
+        lifetimes(groups, writer.buffers, self.input_arrays, self.root_arrays)
         self._buffers = writer.buffers
         self._parts = None if self.steps else self._parts_of_arguments()
         self._free: list[Bound] = []
@@ -193,13 +156,12 @@ class Plan:
             bound = self._free.pop()
         except IndexError:
             bound = Bound(self, Memory(self._buffers, self._arena))
-        with np.errstate(all="ignore"):
-            for array, position in zip(bound.inputs, self.inputs, strict=True):
-                np.copyto(array, given[position])
-            try:
-                bound.run()
-            except IndexError as error:
-                raise IndexingError(str(error)) from None
+        for array, position in zip(bound.inputs, self.inputs, strict=True):
+            np.copyto(array, given[position])
+        try:
+            bound.run()
+        except IndexError as error:
+            raise IndexingError(str(error)) from None
         out = [a.copy() for a in bound.outputs]
         # The buffers of an interrupted call are not reused.
         if len(self._free) < _SPARE:

@@ -21,10 +21,9 @@ from .tracing import Call, Value
 
 class Step:
     """function(*args) is called. writes: the arrays that it changes; over: of an elementwise step, the array that it
-    computes element by element from others that broadcast to it, the last of args; None for others; thread: the one of
-    several threads that runs it, None for any."""
+    computes element by element from others that broadcast to it, the last of args; None for others."""
 
-    __slots__ = ("args", "function", "over", "thread", "writes")
+    __slots__ = ("args", "function", "over", "writes")
 
     def __init__(
         self,
@@ -32,13 +31,11 @@ class Step:
         args: tuple[Any, ...],
         writes: tuple[Array, ...],
         over: Array | None = None,
-        thread: int | None = None,
     ) -> None:
         self.function = function
         self.args = args
         self.writes = writes
         self.over = over
-        self.thread = thread
 
     def __repr__(self) -> str:
         name = getattr(self.function, "__qualname__", None) or getattr(self.function, "__name__", "?")
@@ -78,15 +75,12 @@ class Writer:
         self,
         trace: Trace,
         last: frozenset[Value] | set[Value] = frozenset(),
-        threads: int = 1,
         held: frozenset[int] = frozenset(),
     ) -> None:
-        """last: the Values whose channels lie last in memory (`layout.channels_last`); threads: how many run the
-        steps; held: the arguments that no step may overwrite."""
+        """last: the Values whose channels lie last in memory (`layout.channels_last`); held: the arguments that no step
+        may overwrite."""
         self.buffers = Buffers()
         self.last = last
-        self.threads = threads
-        self.thread: int | None = None  # the one that runs the steps that come next, None for any
         self.steps: list[Step] = []
         self._arrays: dict[Value, Array] = {}
         self._uses: dict[Value, int] = {}
@@ -109,8 +103,8 @@ class Writer:
 
     @cached_property
     def threads_of_a_product(self) -> int:
-        """How many threads OpenBLAS multiplies with: one where the plan has threads of its own."""
-        return 1 if self.threads > 1 else blas_kernels.threads() or 1
+        """How many threads OpenBLAS multiplies with."""
+        return blas_kernels.threads() or 1
 
     # -- what is there
 
@@ -269,7 +263,7 @@ class Writer:
 
     def emit(self, function: Callable[..., Any], *args: Any, writes: tuple[Array, ...]) -> None:
         """Call function(*args) in every run."""
-        self.steps.append(Step(function, args, writes, thread=self.thread))
+        self.steps.append(Step(function, args, writes))
 
     def map(self, function: Callable[..., Any], *args: Any) -> None:
         """Call an elementwise function(*args); the last of args is what it computes."""
@@ -279,7 +273,7 @@ class Writer:
         if function is np.negative:
             # NumPy 2.4 negates wrongly where elements lie 16 bytes apart and the results have gaps.
             function, args = np.multiply, (args[0], np.array(-1).astype(args[1].dtype), args[1])
-        self.steps.append(Step(_INTO.get(function, function), args, (args[-1],), args[-1], self.thread))
+        self.steps.append(Step(_INTO.get(function, function), args, (args[-1],), args[-1]))
 
     def copy(self, source: Array, target: Array) -> None:
         """Copy elements, unless they lie there already."""
@@ -345,11 +339,6 @@ def _needed(trace: Trace) -> set[Call]:
             found.add(call)
             stack.extend(v.call for v in call.operands() if v.call)
     return found
-
-
-def shares(lines: int, threads: int) -> list[tuple[int, int]]:
-    """Ranges of as many lines for each thread."""
-    return [(lines * t // threads, lines * (t + 1) // threads) for t in range(threads)]
 
 
 def lifetimes(steps: list[list[Step]], buffers: Buffers, inputs: list[Array], roots: list[Array]) -> None:

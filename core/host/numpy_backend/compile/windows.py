@@ -12,7 +12,7 @@ from ..elementwise import identity
 from ..storage import WIDE, Array
 from ..windows import taps
 from .bias import in_product
-from .steps import Writer, shares
+from .steps import Writer
 from .tracing import Call, Value
 
 # Elements of the matrix of columns that is made and multiplied at a time.
@@ -95,24 +95,14 @@ def _by_lines(w: Writer, columns: Array, matrix: Array, target: Array, rank: int
         _multiply(w, matrix, matrixed, target)
         return matrixed
     step = max(1, min(lines, BLOCK // (groups * rows * line)))
-    for item, (start, stop, thread) in product(range(batch), by_thread(w, lines)):
-        w.thread = thread
-        for first in range(start, stop, step):
-            key: tuple[Any, ...] = (item, ..., slice(first, min(first + step, stop)), *(slice(None),) * (rank - 1))
-            part = columns[key]
-            count = part.shape[-rank] * line
-            matrixed = w.scratch((1, groups, rows, count), columns.dtype)
-            _fill(w, part, matrixed, taps)
-            _multiply(w, matrix, matrixed, target[item : item + 1, :, :, first * line : first * line + count])
-    w.thread = None
+    for item, first in product(range(batch), range(0, lines, step)):
+        key: tuple[Any, ...] = (item, ..., slice(first, first + step), *(slice(None),) * (rank - 1))
+        part = columns[key]
+        count = part.shape[-rank] * line
+        matrixed = w.scratch((1, groups, rows, count), columns.dtype)
+        _fill(w, part, matrixed, taps)
+        _multiply(w, matrix, matrixed, target[item : item + 1, :, :, first * line : first * line + count])
     return None
-
-
-def by_thread(w: Writer, lines: int) -> list[tuple[int, int, int | None]]:
-    """(first line, end, thread) for each thread, or all lines for any thread."""
-    if w.threads == 1:
-        return [(0, lines, None)]
-    return [(*share, thread) for thread, share in enumerate(shares(lines, w.threads))]
 
 
 def _fill(w: Writer, columns: Array, matrixed: Array, taps: int) -> None:
