@@ -28,7 +28,6 @@ SMALL: dict[str, Any] = {
     # Elementwise chains run block by block.
     f"{_PLANS}blocks:LONG": 64,
     f"{_PLANS}blocks:BLOCK": 48,
-    f"{_PLANS}blocks:BLOCK_OF_THREAD": 96,
     # Buffers are reserved by the system.
     f"{_PLANS}memory:RESERVED": 64,
     # Products and convolutions have forms of their own.
@@ -45,18 +44,6 @@ SMALL: dict[str, Any] = {
     f"{_PLANS}recurrences:_UNROLLED": 1,
     # Packed weights are unpacked in each call.
     f"{_PLANS}tracing:FOLDED": 256,
-    # Steps are called from C one by one.
-    f"{_PLANS}native.records:MOST": 4,
-    f"{_PLANS}native.records:ROW": 4,
-    f"{_PLANS}native.records:LONGEST": 0.0,
-    f"{_PLANS}plan:machine": lambda: None,  # as where there is no C compiler's code: Python calls all
-    # Two threads run the plan, and share every step.
-    f"{_PLANS}threads.schedule:LARGE": 0,
-    f"{_PLANS}threads.schedule:LARGE_LOCKED": 0,
-    f"{_PLANS}threads.schedule:MEETING": 0.0,
-    f"{_PLANS}threads.schedule:LEAST": 0.0,
-    f"{_PLANS}threads.splitting:NARROW": 2,
-    f"{_PLANS}threads.splitting:CALL": 0.0,
     # What a mask chooses is computed with the bits.
     f"{_NUMPY}elementwise:BRANCHING": 1,
     # Work is done in tiles.
@@ -85,7 +72,7 @@ SMALL: dict[str, Any] = {
 
 
 def _room(name: str) -> str:
-    """What belongs together: the constants of a module, or of a package of plans such as threads."""
+    """What belongs together: the constants of a module, or of a package of plans."""
     where = name.partition(":")[0]
     return where.removeprefix(_PLANS).partition(".")[0] if where.startswith(_PLANS) else where
 
