@@ -23,7 +23,7 @@ from .boards import Board
 from .compile import compile_mpy
 from .cost import Cost, cost
 from .emit.kernels import assembly_kernels, kernels_source, listing, machine_code
-from .emit.layers import layers_source
+from .emit.layers import more_sources
 from .emit.loading import Deployed, Pack, Partition
 from .emit.model import model_source, weights_source
 from .fuse import fuse, in_float32
@@ -82,8 +82,8 @@ class Options:
     it is in a ROMFS; "romfs": the same with an image; "frozen": a module for the firmware; "partition": a burnpack in a
     flash partition). method: of calibration. release: the oldest MicroPython that the .mpy files must load on.
     kernels: "assembly" for boards that have them, or "viper" for all. floats: stay float32, even if samples are given.
-    layers: add a module that lists and times the layers. arena: the module of another model whose arena is used.
-    int4: whether the model's 4-bit weights are stored two in a byte ("packed") or one per byte ("bytes").
+    layers: add a module that lists and times the layers. steps: add an inference in steps (emit/steps.py). arena: the
+    module of another model whose arena is used. int4: 4-bit weights are two in a byte ("packed") or one ("bytes").
     stream: the time axis of the model's input, of which each inference takes `new_steps` (streaming.py).
     least_agreement: a build in int8 fails if its `Agreement.share` is below.
     """
@@ -98,6 +98,7 @@ class Options:
     kernels: str = "assembly"
     floats: bool = False
     layers: bool = False
+    steps: bool = False
     arena: str = ""
     stream: int | None = None
     new_steps: int | None = None
@@ -327,7 +328,7 @@ def _main_source(built: BuildResult, options: Options, deployed: Deployed | None
     """The module to import: as source, or as it is compiled beside the deployed files."""
     packed = None if options.weights in ("module", "frozen") else pack(built.program)
     partition = options.partition if options.weights == "partition" else None
-    return model_source(built.program, packed, partition, options.layers, options.arena, deployed)
+    return model_source(built.program, packed, partition, options.layers, options.arena, deployed, options.steps)
 
 
 def _write_sources(built: BuildResult, options: Options) -> None:
@@ -338,8 +339,8 @@ def _write_sources(built: BuildResult, options: Options) -> None:
     else:
         built.sources[f"{name}_kernels.py"] = kernels_source(program, "viper")
         built.sources[f"{name}_bytecode.py"] = kernels_source(program, "bytecode")
-    if options.layers:
-        built.sources[f"{name}_layers.py"] = layers_source(program, "float32" if program.is_float else "viper")
+    more = more_sources(program, options.layers, options.steps, "float32" if program.is_float else "viper")
+    built.sources.update((f"{key}.py", text) for key, text in more.items())
     if options.weights in ("module", "frozen"):
         built.sources[f"{name}_weights.py"] = weights_source(program)
     else:
@@ -367,9 +368,8 @@ def _compile(built: BuildResult, options: Options) -> None:
             files.pop(f"{name}_bytecode.mpy", None)
             source = kernels_source(built.program, "viper", own)
             files[f"{native}.mpy"] = compile_mpy(source, native, arch, release, machine_code(built.program, own))
-            if options.layers:
-                text = layers_source(built.program, "viper", own)
-                files[f"{name}_layers.mpy"] = compile_mpy(text, f"{name}_layers", None, release)
+            for key, text in more_sources(built.program, options.layers, options.steps, "viper", own).items():
+                files[f"{key}.mpy"] = compile_mpy(text, key, None, release)
             kernels = assembly_kernels(built.program, own)
             if kernels:
                 built.listings[arch] = listing(built.program, arch)

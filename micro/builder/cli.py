@@ -93,6 +93,7 @@ def _add_build(p: argparse.ArgumentParser) -> None:
         default="packed",
         help="4-bit weights: two per byte (default), or one per byte, which is larger and faster",
     )
+    p.add_argument("--steps", action="store_true", help="write `steps`, which gives back control after each layer")
     p.add_argument("--layers", action="store_true", help="write a module that lists and times the layers on the board")
     p.add_argument("--arena", default="", metavar="MODULE", help="use the arena of another model's module on the board")
     p.add_argument("--overwrite", action="store_true", help="replace files that no earlier build wrote")
@@ -140,6 +141,7 @@ def _build(a: argparse.Namespace) -> int:
         kernels=a.kernels,
         int4=a.int4,
         layers=a.layers,
+        steps=a.steps,
         arena=module_name(a.arena) if a.arena else "",
         floats=a.float,
         stream=a.stream,

@@ -187,6 +187,15 @@ def timed_run(program: Program, dialect: str, arch: str = "") -> str:
     return "def run(A, W, T, spans):\n" + "".join(f"    {line}\n" for line in lines)
 
 
+def stepped_run(program: Program, dialect: str, arch: str = "") -> str:
+    """A generator `run(A, W, T)` that calls the module's kernels, and yields after each step."""
+    made = _layers(program, dialect, arch)
+    lines = list(made.begin)
+    for group in made.groups:
+        lines += [*group, "yield"]
+    return "def run(A, W, T):\n" + "".join(f"    {line}\n" for line in lines)
+
+
 def machine_code(program: Program, arch: str) -> dict[str, bytes]:
     """The code of the functions in assembly of `kernels_source(program, "viper", arch)`, by name, for compile_mpy."""
     driver = driver_table(program, arch)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..program import Program
 from .kernels import timed_run
+from .steps import steps_source
 
 _MODULE = '''\
 """The layers of {name}: `print(layers)` lists them, and how long each took once predict(..., profile=True) has run."""
@@ -57,3 +58,10 @@ def layers_source(program: Program, dialect: str, arch: str = "") -> str:
         work=tuple(layer.macs for layer in steps),
         count=len(steps),
     )
+
+
+def more_sources(program: Program, layers: bool, steps: bool, dialect: str, arch: str = "") -> dict[str, str]:
+    """The optional modules by name."""
+    made = {"layers": layers_source, "steps": steps_source}
+    wanted = {"layers": layers, "steps": steps}
+    return {f"{program.name}_{key}": made[key](program, dialect, arch) for key in made if wanted[key]}

@@ -10,6 +10,7 @@ from ..program import Port, Program
 from .inputs import grid_table, has_grid, in_grid, integers
 from .loading import Deployed, Pack, Partition, loading
 from .outputs import GET_LARGE, GET_LISTED, has_large, has_listed, room
+from .steps import steps_functions
 from .trees import trees_functions, trees_state
 
 
@@ -20,12 +21,13 @@ def model_source(
     layers: bool = False,
     arena: str = "",
     deployed: Deployed | None = None,
+    steps: bool = False,
 ) -> str:
     """The module's source. layers: whether a module times the layers; arena: the module of another model whose arena is
-    used; pack, partition, deployed: as in loading.py.
+    used; pack, partition, deployed: as in loading.py; steps: whether there is an inference in steps.
     """
     load = loading(program, pack, partition, deployed)
-    parts = [_docstring(program), load, _state(program, arena), _functions(program, layers)]
+    parts = [_docstring(program), load, _state(program, arena), _functions(program, layers, steps)]
     return _spaced("\n".join(parts))
 
 
@@ -149,7 +151,7 @@ run = _kernels.bind(A, W, T)  # infers what lies in the inputs, which may be ove
 _RESET = '''
 def reset():
     """Forget what came before."""
-    _kernels.reset(A)
+SETTLE    _kernels.reset(A)
 '''
 
 _PREDICT_PROFILE = '''
@@ -158,7 +160,7 @@ def predict(*inputs, profile=False):
 COUNTED    for which in range(len(inputs)):
         put(inputs[which], which)
     if profile:
-        from NAME_layers import profile
+SETTLING        from NAME_layers import profile
 
         print(profile())
     else:
@@ -170,7 +172,7 @@ COUNTED    for which in range(len(inputs)):
 _RESET_STREAM = '''
 def reset():
     """Forget what came before: as if zeros had."""
-    _kernels.reset(A)
+SETTLE    _kernels.reset(A)
     for _ in range({calls}):
         for i in range({start}, {end}):
             {zero}
@@ -351,8 +353,10 @@ _BEST_DECIDED = '''def best(which=None):
 '''
 
 
-def _functions(program: Program, layers: bool) -> str:
-    parts = [_RUN + _DIRECT * has_grid(program)]
+def _functions(program: Program, layers: bool, steps: bool) -> str:
+    counted = _COUNTED.format(len(program.inputs))
+    run = steps_functions(program).replace("COUNTED", counted.replace("predict", "steps")) if steps else _RUN
+    parts = [run + _DIRECT * has_grid(program)]
     if program.calls_to_fill:
         (port,) = program.inputs
         if program.is_float:
@@ -363,7 +367,6 @@ def _functions(program: Program, layers: bool) -> str:
         parts.append(_RESET_STREAM.format(calls=program.calls_to_fill, **places))
     elif program.states or program.kept:
         parts.append(_RESET)
-    counted = _COUNTED.format(len(program.inputs)) if len(program.inputs) > 1 else ""
     own = _FLOAT if program.is_float else _int8(program)
     which = next((k for k, port in enumerate(program.outputs) if port.decides), None)
     if which is not None:
@@ -371,7 +374,8 @@ def _functions(program: Program, layers: bool) -> str:
     parts.append(trees_functions(program) if program.outputs[0].sums else own)
     one = len(program.inputs) == 1 and not program.is_float
     predict = _PREDICT_PROFILE.replace("NAME", program.name) if layers else _PREDICT_ONE if one else _PREDICT
-    parts.append(predict.replace("COUNTED", counted))
+    parts.append(predict.replace("COUNTED", counted if len(program.inputs) > 1 else ""))
     if program.calls_to_fill:
         parts.append("\nreset()\n")
-    return "\n".join(parts)
+    text = "\n".join(parts).replace("SETTLING", "        _settle()\n" if steps else "")
+    return text.replace("SETTLE", "    _settle()\n" if steps else "")
