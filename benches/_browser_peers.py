@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -48,6 +49,23 @@ def opened(name: str, site: Path, folder: Path, mounts: Mapping[str, Path] | Non
         page.wait("() => globalThis.loaded")
         yield browser, page
     server.shutdown()
+
+
+def write_sections(name: str, lines: Sequence[str]) -> None:
+    """Print sections of a page, and write them to benches/results/`name` in place of those with the same headings, or
+    behind the others."""
+    page = RESULTS / name
+    found = _sections(page.read_text(encoding="utf-8") if page.is_file() else "")
+    text = "\n".join(lines)
+    found |= _sections(text)
+    page.write_text("\n\n".join(found.values()) + "\n", encoding="utf-8")
+    print(text, flush=True)
+
+
+def _sections(text: str) -> dict[str, str]:
+    """The sections of a page of Markdown by heading, in order."""
+    parts = re.split(r"(?m)^(?=##? )", text)
+    return {part.splitlines()[0]: part.rstrip("\n") for part in parts if part.strip()}
 
 
 def write(name: str, text: str) -> None:

@@ -3,7 +3,7 @@
 Plans run under MicroPython and are compared with onnxruntime-web's and jax-js's WebGPU. The engines take turns in one
 page of one Chromium, with SwiftShader as the GPU. Every call starts with the input on the host and ends with the result
 there, and the best of many calls counts. benches/wasm.py is one of the sections, and also has its own page. Writes
-benches/results/web.md. The peers are installed from benches/web/package-lock.json.
+each section of benches/results/web.md when it is done. The peers are installed from benches/web/package-lock.json.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -155,6 +156,12 @@ def main() -> int:
     import build_page
     import wasm
 
+    begin = time.monotonic()
+
+    def done(lines: list[str]) -> None:
+        _browser_peers.write_sections("web.md", lines)
+        print(f"-- {time.monotonic() - begin:.0f} s --", flush=True)
+
     load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
     with tempfile.TemporaryDirectory() as temporary:
         site, folder = Path(temporary, "site"), Path(temporary, "work")
@@ -168,34 +175,26 @@ def main() -> int:
         build_page.build_model(folder)
         with _browser_peers.opened("bench.html", site, folder) as (browser, page):
             adapter = page.evaluate("() => adapterName()")
+            print("plans on the GPU", flush=True)
+            lines = [measure(page, work, dispatches, folder) for work, dispatches in wanted]
+            done(table(lines, adapter, browser.version))
             print("visiting the page", flush=True)
-            visits = _web_visits.starts(browser, Path(temporary, "page"))
-            accessible = _web_visits.accessibility(browser, Path(temporary, "page"))
+            done(_web_visits.start_table(_web_visits.starts(browser, Path(temporary, "page")), load))
             print("sessions", flush=True)
             mnist, _ = wanted[0]
             assert mnist.model
             shape = mnist.inputs[0].shape
             sessions = _web_visits.sessions(browser, site, folder, mnist.model, shape)
-            print("plans on the GPU", flush=True)
-            lines = [measure(page, work, dispatches, folder) for work, dispatches in wanted]
-            version = browser.version
+            done(_web_visits.session_table(sessions, mnist.name))
         print("WebAssembly", flush=True)
-        on_cpu = wasm.section(folder)
-        print("a thousand inferences", flush=True)
+        done(["## Without a GPU", "", *wasm.section(folder)])
         with _browser_peers.opened("growth.html", site, folder) as (browser, page):
-            growth = _web_counts.growth(page)
             print("transformers.js", flush=True)
-            transformers = _web_transformers.measured(browser, site, folder)
-    sections = [
-        table(lines, adapter, version),
-        _web_visits.start_table(visits, load),
-        _web_visits.session_table(sessions, mnist.name),
-        ["## Without a GPU", "", *on_cpu],
-        _web_transformers.table(transformers),
-        growth,
-        accessible,
-    ]
-    _browser_peers.write("web.md", "\n\n".join("\n".join(part) for part in sections) + "\n")
+            done(_web_transformers.table(_web_transformers.measured(browser, site, folder)))
+            print("a thousand inferences", flush=True)
+            done(_web_counts.growth(page))
+            print("accessibility", flush=True)
+            done(_web_visits.accessibility(browser, Path(temporary, "page")))
     return 0
 
 
