@@ -481,6 +481,34 @@ def test_a_session_takes_sizes_without_a_name_and_integers_that_the_model_branch
     assert found["said"].endswith("depends on input 1, rate: make it a constant, --freeze rate=VALUE")
 
 
+def test_a_model_that_branches_on_values_runs_step_by_step(page: Page, folder: Path) -> None:
+    model = ROOT / "tests" / "models" / "loop_and_branch" / "model.onnx"
+    (folder / "loop_and_branch.onnx").write_bytes(model.read_bytes())
+    x = [np.sin(np.arange(12.0) + 5 * k).astype(np.float32).reshape(2, 6) * (1 - 2 * (k % 2)) for k in range(4)]
+    found = page.evaluate(
+        """async (given) => {
+          const { InferenceSession, Tensor } = await import("emberlet-web/onnxruntime");
+          const session = await InferenceSession.create("loop_and_branch.onnx", { executionProviders: ["wasm"] });
+          const run = ([numbers, steps]) => session.run({
+            x: new Tensor("float32", Float32Array.from(numbers), [2, 6]),
+            steps: new Tensor("int64", [steps], []),
+          });
+          const told = (await Promise.all(given.map(run))).map(({ y }) => [y.dims, [...y.data]]);
+          const x = new Tensor("float32", new Float32Array(12), [2, 6]);
+          const wrong = await session.run({ x }).catch((error) => error.message);
+          await session.release();
+          return { told, wrong, released: await run(given[0]).catch((error) => error.message) };
+        }""",
+        [[one.ravel().tolist(), k] for k, one in enumerate(x)],
+        timeout=SECONDS,
+    )
+    for k, (one, (dims, values)) in enumerate(zip(x, found["told"], strict=True)):
+        (y,) = wanted(model, {"x": one, "steps": np.array(k)})
+        assert tuple(dims) == y.shape
+        np.testing.assert_allclose(np.reshape(values, dims), y, atol=1e-5)
+    assert "'steps' is missing" in found["wrong"] and "released" in found["released"]
+
+
 TOKENS = [[7, 3, 9], [30], [4], [11], [2], [8, 5]]
 
 

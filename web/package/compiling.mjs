@@ -11,6 +11,7 @@ const EARLY = 60000; // ms that a compiler which started early waits for its fir
 let worker = null;
 let place = ""; // the folder of its files that was asked for
 let ending = 0;
+let held = 0; // models that need the worker after their job
 let ready = false; // whether the worker's Python has started
 const watch = new Watch((why) => fail(`it ${why}.`));
 let count = 0;
@@ -30,16 +31,28 @@ export async function prepare(folder) {
   }
 }
 
+/** Keep the worker, also when it has no job: once for each model that runs in it. change: 1, or -1 when it is released. */
+export function hold(change) {
+  held += change;
+  rest();
+}
+
+function rest() {
+  clearTimeout(ending);
+  if (worker && !jobs.size && !held) ending = setTimeout(stop, IDLE);
+}
+
 // { bytes, chosen }: the compiled model, and the sizes that nobody gave, by name. kind: "plan" or "wasm".
-// files: [{ name, bytes }], the model first, then what it reads. folder: where the package's folder compiler/ is, if a bundler moved it. counted(bytes): told of each download's part.
-export function compile(files, { kind, dim, freeze, folder, counted, signal }) {
+// files: [{ name, bytes }], the model first, then what it reads. folder: where the package's folder compiler/ is, if a
+// bundler moved it. counted(bytes): told of each download's part. more: what else the worker is told (steps.mjs).
+export function compile(files, { folder, counted, signal, ...more }) {
   const id = ++count;
   const [{ name }] = files;
   return new Promise((resolve, reject) => {
     const end = (how, value) => {
       if (!jobs.delete(id)) return;
       signal?.removeEventListener("abort", abort);
-      if (!jobs.size && worker) ending = setTimeout(stop, IDLE);
+      rest();
       how(value);
     };
     const abort = () => {
@@ -53,7 +66,7 @@ export function compile(files, { kind, dim, freeze, folder, counted, signal }) {
     try {
       if (worker && jobs.size === 1 && place !== (folder ?? "")) stop(); // it started early, from elsewhere
       worker ??= started(folder);
-      worker.postMessage({ id, files, kind, dim, freeze });
+      worker.postMessage({ id, files, ...more });
       if (!ready) watch.sign(); // Python starts with this job, also where it could not start with another
     } catch (error) {
       end(reject, notStarted(name, error.message));

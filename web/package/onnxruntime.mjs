@@ -14,6 +14,7 @@ import { Lengths, ranged } from "./lengths.mjs";
 import { Models } from "./models.mjs";
 import { portsOf, withShapes } from "./ports.mjs";
 import { open } from "./sources.mjs";
+import { Steps } from "./steps.mjs";
 import { Tensor, missing } from "./tensors.mjs";
 import { version } from "./version.mjs";
 
@@ -42,9 +43,12 @@ export class InferenceSession {
   #constants; // whether a few integers that are inputs become constants, as beside inputs without a shape
   #lengths = new Lengths();
   #models = new Models(); // by JSON of what they are compiled for
+  #stepped; // () => a Steps
+  #steps = null; // what runs a model whose control flow depends on other values
   #released = false;
 
-  constructor(token, ports, compile, sizes) {
+  constructor(token, ports, compile, stepped, sizes) {
+    this.#stepped = stepped;
     if (token !== create) throw new TypeError("use InferenceSession.create");
     this.#compile = compile;
     const described = ({ name, type, shape }, i) => {
@@ -80,7 +84,8 @@ export class InferenceSession {
       const own = { ...options.emberlet, device, threads, freeze, dims: { ...dims, ...sizes } };
       return load(named(bytes, found.name), own);
     };
-    const session = new InferenceSession(create, portsOf(found.onnx, found.name), compile, dims);
+    const stepped = () => new Steps({ name: found.name, bytes: found.onnx }, options.emberlet?.compiler);
+    const session = new InferenceSession(create, portsOf(found.onnx, found.name), compile, stepped, dims);
     const settled = { sizes: {}, shapes: {}, freeze: {} };
     if (!session.#open) await session.#using(settled, () => {}).catch((error) => session.#branches(error, false));
     return session;
@@ -97,11 +102,7 @@ export class InferenceSession {
     const wanted = isOptions || !fetches ? this.outputNames : Array.isArray(fetches) ? fetches : Object.keys(fetches);
     const unknown = wanted.find((name) => !this.outputNames.includes(name));
     if (unknown !== undefined) throw new RangeError(`'fetches' contains an output that the model does not have: ${unknown}; it has ${this.outputNames.join(", ")}`);
-    const constants = this.#constants; // another run may set it meanwhile
-    const results = await this.#results(this.#checked(feeds)).catch((error) => {
-      this.#branches(error, constants);
-      return this.#results(this.#checked(feeds));
-    });
+    const results = await this.#answers(feeds);
     return Object.fromEntries(
       wanted.map((name) => {
         const type = this.outputMetadata[this.outputNames.indexOf(name)].type;
@@ -117,14 +118,36 @@ export class InferenceSession {
 
   async release() {
     this.#released = true;
+    this.#steps?.release();
+    this.#steps = null;
     await this.#models.release();
   }
 
-  // From now on integers are constants, if that is what the compiler asks for: the model branches on one. constants:
-  // whether they were when the model was compiled.
+  async #answers(feeds) {
+    for (;;) {
+      if (this.#steps) return this.#steps.run(this.#typed(feeds));
+      const constants = this.#constants; // another run may set it meanwhile
+      try {
+        return await this.#results(this.#checked(feeds));
+      } catch (error) {
+        this.#branches(error, constants);
+      }
+    }
+  }
+
+  // From now on integers are constants, if that is what the compiler asks for: the model branches on one. A model that
+  // branches on other values runs step by step. constants: whether they were when the model was compiled.
   #branches(error, constants) {
-    if (constants || error.branchesOn === undefined) throw error;
-    this.#constants = true;
+    if (error.branchesOn === undefined || this.#released) throw error;
+    const { type } = this.inputMetadata.find(({ name }) => name === error.branchesOn) ?? {};
+    if (!constants && isWhole(type)) this.#constants = true;
+    else this.#steps ??= this.#stepped();
+  }
+
+  // The [array, dtype, shape] of each input by name.
+  #typed(feeds) {
+    this.#checked(feeds);
+    return Object.fromEntries(this.inputNames.map((name) => [name, [feeds[name].data, feeds[name].type, feeds[name].dims]]));
   }
 
   // The arrays of the inputs by name, and what the model is compiled for: the sizes of open axes, the shapes of inputs
@@ -140,7 +163,7 @@ export class InferenceSession {
       const wrong = () => new Error(`the input ${name} takes ${type} [${shape}]; found: ${tensor.type} [${dims}]`);
       const unranked = this.#unranked.includes(name);
       if (tensor.type !== type || (dims.length !== shape.length && !unranked)) throw wrong();
-      if (this.#constants && /^u?int(32|64)$/.test(type) && dims.length < 2 && tensor.size <= FEW) {
+      if (this.#constants && isWhole(type) && dims.length < 2 && tensor.size <= FEW) {
         freeze[name] = dims.length ? Array.from(tensor.data, Number) : Number(tensor.data[0]);
         continue;
       }
@@ -188,6 +211,8 @@ for (const name of ["startProfiling", "endProfiling"]) {
     value: missing(`InferenceSession.${name}`, 'emberlet-web\'s own models have profile()'),
   });
 }
+
+const isWhole = (type) => /^u?int(32|64)$/.test(type);
 
 // The first provider that this package has; undefined to choose by the browser.
 function deviceOf(providers) {

@@ -11,6 +11,9 @@ from emberlet.host.cli.compile import Branches, write
 sys.dont_write_bytecode = True  # a later module may have the name, the size and the second of an earlier one
 
 
+_sessions = {}  # of models that run step by step, by number
+
+
 def compile(path, out, options):
     """Write the compiled model to `out`; returns JSON: {"chosen": sizes that nobody gave}, or {"error", "details"},
     with "branchesOn" if the model's control flow depends on the input of that name.
@@ -29,6 +32,34 @@ def compile(path, out, options):
     except Exception as error:
         return _told(f"{name} could not be compiled, which is a bug of emberlet: {type(error).__name__}: {error}")
     return json.dumps({"chosen": chosen})
+
+
+def steps(number, path, feeds):
+    """Run the model of a session operation by operation: {"outputs": (name, dtype, shape, bytes) of each}; {"error",
+    "details"}; or {} if there is no such session and `path` is empty, else the session of that ONNX file is opened.
+
+    feeds: (name, dtype, shape, bytes) of each input; None ends the session.
+    """
+    if feeds is None:
+        _sessions.pop(number, None)
+        return {}
+    from emberlet import dtypes, get_backend, onnxruntime
+
+    try:
+        if number not in _sessions:
+            if not path:
+                return {}
+            _sessions[number] = onnxruntime.InferenceSession(path)
+        session, backend = _sessions[number], get_backend("python")
+        given = {n: backend.from_bytes(bytes(b), getattr(dtypes, d), tuple(s)) for n, d, s, b in feeds}
+        found = session.run(None, given)
+        names = [output.name for output in session.get_outputs()]
+        outputs = [(n, t.dtype.name, t.shape, bytes(backend.to_bytes(t))) for n, t in zip(names, found, strict=True)]
+        return {"outputs": outputs}
+    except (EmberletError, ValueError) as error:
+        return json.loads(_told(str(error)))
+    except MemoryError:
+        return json.loads(_told("the model takes more memory than this browser gives"))
 
 
 def _told(message, **more):

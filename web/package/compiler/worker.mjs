@@ -1,5 +1,5 @@
 // Compiles ONNX files and Python modules in a worker: emberlet's compiler under Pyodide, with nothing fetched from
-// elsewhere. Takes { id, files, kind, dim, freeze }, and { early } to start before that; answers { id, counted } for each part that is downloaded, { ready } once Python
+// elsewhere. Takes { id, files, kind, dim, freeze }, and { early } to start before that; of kind "steps" { id, files, kind, session, feeds }; answers { id, counted } for each part that is downloaded, { ready } once Python
 // has started, then { id, value } or { id, error }.
 
 import { lockFileContents } from "./lock.mjs"; // the build writes it: which Python this Pyodide is
@@ -83,6 +83,24 @@ async function compile({ files, kind, dim, freeze }) {
   }
 }
 
+// Run a model operation by operation: { outputs }, or {} where the session is not open and the file has no bytes.
+async function steps({ files: [{ name, bytes }], session, feeds }) {
+  const pyodide = await started();
+  const module = pyodide.pyimport("emberlet_compile");
+  const path = `/models/${name}`;
+  pyodide.FS.mkdirTree("/models");
+  if (bytes) pyodide.FS.writeFile(path, bytes);
+  try {
+    const found = module.steps(session, bytes ? path : "", pyodide.toPy(feeds));
+    const told = found.toJs({ dict_converter: Object.fromEntries });
+    found.destroy();
+    if (told.error) throw Object.assign(new Error(told.error), told);
+    return told;
+  } finally {
+    if (bytes) pyodide.FS.unlink(path);
+  }
+}
+
 let last = Promise.resolve();
 
 globalThis.onmessage = ({ data }) => {
@@ -93,8 +111,8 @@ globalThis.onmessage = ({ data }) => {
   last = last.then(async () => {
     current = data.id;
     try {
-      const value = await compile(data);
-      postMessage({ id: data.id, value }, [value.bytes.buffer]);
+      const value = await (data.kind === "steps" ? steps(data) : compile(data));
+      postMessage({ id: data.id, value }, value.bytes ? [value.bytes.buffer] : []);
     } catch (error) {
       postMessage({ id: data.id, error: { message: error.message, details: error.details ?? error.stack, branchesOn: error.branchesOn } });
     }
