@@ -206,7 +206,10 @@ class Node(ABC, Generic[C]):
 
     def graphs(self) -> tuple[Graph, ...]:
         """The subgraphs in the config."""
-        held = (getattr(self.config, name) for name in graph_fields(self.config))
+        names = graph_fields(self.config)
+        if not names:
+            return ()  # each pass asks each node
+        held = (getattr(self.config, name) for name in names)
         return tuple(g for g in held if isinstance(g, Graph))
 
     def uses(self) -> tuple[Argument, ...]:
