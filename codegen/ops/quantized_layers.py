@@ -48,15 +48,15 @@ class Grid:
 
 @dataclass(frozen=True)
 class Grids:
-    """Those of a layer's input, which is integers or is quantized by it, and of its result: None if that is floats; of
-    the dtype float32 if it is floats on the grid of uint8."""
+    """Those of a layer's input, which is integers or is quantized by it, None if each call has its own; and of its
+    result: None if that is floats; of the dtype float32 if it is floats on the grid of uint8."""
 
-    input: Grid
+    input: Grid | None
     output: Grid | None
 
     def keywords(self) -> dict[str, Default]:
         """The arguments of a layer."""
-        found = {"input": default((self.input.scale, self.input.zero))}
+        found = {"input": default("dynamic" if self.input is None else (self.input.scale, self.input.zero))}
         if self.output is not None:
             more = () if self.output.dtype is dtypes.uint8 else (self.output.dtype.name,)
             found["output"] = default((self.output.scale, self.output.zero, *more))

@@ -60,6 +60,7 @@ PASSES: dict[str, Pass] = {
     "linear": Pass("linear", "Add Reshape"),
     "quantized": Pass("quantized", "DequantizeLinear MatMulNBits"),
     "quantized-operators": Pass("quantized_operators", "QGemm QLinearConv QLinearMatMul"),
+    "quantized-dynamic": Pass("quantized_dynamic", "DynamicQuantizeLinear"),
     "quantized-activations": Pass("quantized_activations", "QuantizeLinear QuantizedConv QuantizedLinear"),
     "packed": Pass("heads.packed", "Gather Slice Split Transpose"),
     "rotary": Pass("rotary", "Mul RotaryEmbedding"),

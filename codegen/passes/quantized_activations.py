@@ -105,7 +105,9 @@ def given(layer: Layer, walk: Walk) -> Change | None:
     """The layer that takes floats, if nothing else reads them quantized."""
     grids = layer.config.grids
     before = walk.made_by(layer.inputs[0], QuantizeLinear)
-    if grids is None or before is None or not walk.alone(layer.inputs[0]) or not walk.visible(before):
+    if grids is None or grids.input is None or before is None or not walk.visible(before):
+        return None
+    if not walk.alone(layer.inputs[0]):
         return None
     if grid_of(before) != grids.input or before.dtype(0) is not dtypes.float32:
         return None
