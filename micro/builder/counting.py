@@ -13,7 +13,7 @@ from collections.abc import Mapping
 
 from .assembly.driver import Kernel, Table
 from .assembly.registry import DSP, FAMILIES, RV32, THUMB
-from .emit.inputs import in_grid, integers
+from .emit.inputs import has_whole, in_grid, integers
 from .emit.kernels import DRIVE, assembly_kernels, driver_table, kernels_source
 from .emit.outputs import ROOM, has_large, has_listed, is_large, is_listed
 from .program import Port, Program
@@ -65,7 +65,11 @@ COSTS = {
     "unpacked row": (6, 0, 0),
     "gru unit of short rows": (48, 0, 0),
     "lstm unit of short rows": (68, 0, 0),
-    "short step": (65, 0, 0),
+    "short step": (65, 65, 75),
+    "product in halves": (0, 2.5, 3),
+    "row in halves": (0, 13.5, 16),
+    "gru unit of halves": (0, 66, 70),
+    "halved weight": (0, 5, 6),
     "tree": (70, 70, 75),
     "branch": (17, 17, 18),
 }
@@ -76,6 +80,12 @@ assembly."""
 RUN = (1250, 2250, 1130)
 """Those of calling `run`, for each of FITTED."""
 
+WHOLE = (500, 800, 700)
+"""Those of a call that converts the numbers of the input and runs the model, where both are one."""
+
+ONE = (1600, 2600, 2300)
+"""Those of an output of one number from such a call."""
+
 RANKS, BYTES, WORDS, GET = (
     ((8000, 580), (10000, 730), (8000, 580)),
     ((12000, 37), (14000, 39), (12000, 35)),
@@ -84,6 +94,12 @@ RANKS, BYTES, WORDS, GET = (
 )
 """Those of an input, and of each number, for each of FITTED: features of trees in a list, bytes, and words, which are
 converted in bytecode. GET: of the output."""
+
+RANKED = (225, 225, 210)
+"""Those of each feature of trees that a driver ranks."""
+
+SCORES = ((3400, 125), (4900, 200), (4100, 170))
+"""Those of sums of trees, and of each of their bytes."""
 
 LARGE = ((90_000, 30), (110_000, 30), (90_000, 30))
 """Those of an output from a driver whose list is filled in machine code: half of the bytes that there are occur."""
@@ -119,9 +135,16 @@ def instructions(program: Program, arch: str) -> float:
     floats. arch: the instruction set whose assembly kernels are used, or ""."""
     family = FAMILIES.get(arch, "")
     which = FITTED.get(family, 2 if family else 0)
-    total = RUN[which] + sum(COSTS[key][which] * count for key, count in counted(program, arch).items())
-    parts = [(_way(program, k, which, family in FITTED), port) for k, port in enumerate(program.inputs)]
-    parts += [(_back(program, port, which, family in FITTED), port) for port in program.outputs[:1]]
+    found = counted(program, arch)
+    driven = family in FITTED
+    at_once = driven and has_whole(program) and "run in bytecode" not in found and not integers(program)
+    total = (WHOLE if at_once else RUN)[which] + sum(COSTS[key][which] * count for key, count in found.items())
+    parts = [(_way(program, k, which, driven), port) for k, port in enumerate(program.inputs)]
+    if at_once:
+        parts = [((0, each if port.cuts is None else RANKED[which]), port) for (_, each), port in parts]
+    if at_once and program.outputs[0].size == 1:
+        return total + ONE[which] + sum(each * port.size for (_, each), port in parts)
+    parts += [(_back(program, port, which, driven), port) for port in program.outputs[:1]]
     for (fixed, each), port in parts:
         total += fixed + each * port.size // port.width
     return total
@@ -142,6 +165,8 @@ def _way(program: Program, k: int, which: int, driven: bool) -> tuple[int, int]:
 
 def _back(program: Program, port: Port, which: int, driven: bool) -> tuple[int, int]:
     """The instructions of an output, and of each of its numbers."""
+    if port.sums:
+        return SCORES[which]
     if driven and has_large(program) and is_large(port):
         return LARGE[which]
     if driven and has_listed(program) and is_listed(port):
@@ -244,6 +269,8 @@ def assembly(name: str, n: Mapping[str, int]) -> dict[str, int]:
         return {name.replace("_units", " unit"): n["hidden"]}
     if name.startswith(("gru_", "lstm_")):
         return _short_rows(name, n["steps"])
+    if name.startswith("whole_gru"):
+        return _halves(name, n["steps"])
     places = n.get("left") or n.get("rows", 1) * n.get("cols", 1)
     dense = "dense" if name.startswith("dense") else "conv"
     gather = "gathered" if "gather" in name else "taken"
@@ -267,6 +294,14 @@ def _short_rows(name: str, steps: int) -> dict[str, int]:
         found[f"{one} word"] += steps * rows * -(-size_of // 4)
         found[f"{one} row"] += steps * rows
     return {k: int(n) for k, n in found.items()} | {f"{kind} unit of short rows": steps * hidden, "short step": steps}
+
+
+def _halves(name: str, steps: int) -> dict[str, int]:
+    """What a layer of assembly/scalar_gru.py does."""
+    k, hidden = map(int, name.split("_")[2].split("x"))
+    weights, rows = 3 * hidden * (k + hidden), 6 * hidden
+    each = {"product in halves": steps * weights, "row in halves": steps * rows}
+    return {**each, "gru unit of halves": steps * hidden, "short step": steps, "halved weight": weights}
 
 
 def _how(name: str) -> str:

@@ -52,8 +52,8 @@ def _doubled(*shifts: int, twice: bool = True) -> DoubledRequant:
 def test_a_model_with_too_many_calls_is_refused_in_assembly_and_built_in_viper(arch: str) -> None:
     """A kernel's place has 16 bits in the table, which half of these steps fit."""
     made, _, _ = program_of([Case(Copy("copy", ("x",), "y", (8,)), (np.arange(8, dtype=np.uint8),), (8,))])
-    assert machine_code(replace(made, steps=made.steps * 4000), arch)
-    large = replace(made, steps=made.steps * 8200)
+    assert machine_code(replace(made, steps=made.steps * 8000), arch)
+    large = replace(made, steps=made.steps * 16400)
     with pytest.raises(UnsupportedError, match="--kernels viper"):
         machine_code(large, arch)
     assert kernels_source(large, "viper").count("(a, w, t, l") == 0

@@ -9,21 +9,29 @@ from typing import Any
 import numpy as np
 import pytest
 from emberlet.micro.builder.boards import BOARDS
-from emberlet.micro.builder.build import Options
+from emberlet.micro.builder.build import Options, build
 from emberlet.micro.builder.compile import compile_mpy
 from emberlet.micro.builder.emit.inputs import grid_table, inputs_source
 from emberlet.micro.builder.emit.kernels import kernels_source, machine_code
 from emberlet.micro.builder.emit.model import model_source
+from emberlet.micro.builder.from_ir import read_graph
 from emberlet.micro.builder.graph import Columns
 from emberlet.micro.builder.kernels.layer import Array
 from emberlet.micro.builder.program import Port, Program
+from emberlet.micro.builder.quantization.calibrate import samples_from
+from emberlet.micro.builder.quantization.reference import quantize
+from onnxruntime import InferenceSession
+from skl2onnx import to_onnx
+from sklearn.ensemble import RandomForestRegressor
 from support.rows import every
 
 from tools.boards_in_qemu import EmulatedBoard
 from tools.microcontrollers.models import build_digits, deployed, desktop_boards
+from tools.microcontrollers.networks import SMALL, samples
 from tools.microcontrollers.running import module_files
 from tools.micropython import Port as MicroPython
 from tools.micropython_builds import firmware
+from tools.paths import ROOT
 
 SCALES = (1 / 255, 2 / 255, 0.1, 1.0, 2.0**-8, 0.7734, 3.3e-4, 812.5)
 
@@ -366,3 +374,101 @@ def test_features_become_ranks_on_boards(name: str) -> None:
     files |= {"numbers": x.tobytes(), "cuts": told["cuts"].tobytes()}
     said = board.run(RANK.format(folder="/rom", starts=told["starts"], nan=told["nan"]), files)
     np.testing.assert_array_equal(np.array([line.split() for line in said.splitlines() if line], int), due)
+
+
+PREDICTED = """
+from array import array
+import model
+
+with open("/rom/numbers", "rb") as f:
+    x = array("f", f.read())
+print(model._whole is model.run)
+for k in range(0, len(x), {size}):
+    part = x[k : k + {size}]
+    for given in (list(part), part, tuple(part), iter(part)):
+        print(*model.predict(given))
+nan = [0.5] * {size}
+nan[-1] = float("nan")
+for wrong in ([0.5] * ({size} + 1), [], array("f", [0.5] * ({size} - 1)), nan):
+    try:
+        print("taken:", model.predict(wrong))
+    except ValueError as error:
+        print(error)
+one = model.predict([1.0] * {size})
+print(model.predict([1] * {size}) == one, model.predict(array("h", [1] * {size})) == one)
+"""
+
+
+@pytest.mark.needs("emulated-boards")
+@pytest.mark.parametrize("name", firmware.EVERY)
+@pytest.mark.parametrize("kind", ["sine", "columns", "recurrent"])
+def test_predict_takes_numbers_in_any_kind_of_sequence(name: str, kind: str) -> None:
+    board = EmulatedBoard(name)
+    if kind == "sine":
+        graph = read_graph(ROOT / "examples" / "sine" / "sine.onnx", "model")
+        given = samples_from(ROOT / "examples" / "sine" / "heldout.npz", graph)
+    else:
+        graph = replace(SMALL["dense 16 → 16" if kind == "columns" else "GRU 8 → 8, 24 steps"](), name="model")
+        given = samples(graph)
+    built = build(graph, Options("model", "romfs", [replace(BOARDS["rp2"], name=name, arch=board.arch)]), given)
+    (port,), (out,) = built.program.inputs, built.program.outputs
+    x = next(iter(given.values()))[:4].reshape(4, -1).astype(np.float32)
+    assert (port.columns is not None) == (kind == "columns")
+    q = quantize(port.columns.of(x) if port.columns else x, port.scale, port.zero)
+    (source,), (target,) = built.graph.inputs, built.graph.outputs
+    due = [built.graph.run({source: row.reshape(port.shape)})[target].reshape(-1) for row in q]
+    files = {**built.deployed[board.arch], "numbers": x.tobytes()}
+    first, *lines = board.run(PREDICTED.format(size=port.size), files).splitlines()
+    assert first == str(board.board.name in firmware.BOARDS)
+    for k, line in enumerate(lines[:16]):
+        np.testing.assert_allclose(list(map(float, line.split())), out.scale * (due[k // 4] - float(out.zero)), 1e-5)
+    counts = [port.size + 1, 0, port.size - 1]
+    assert lines[16:19] == [f"input 0 takes {port.size} numbers, found {count}" for count in counts]
+    assert lines[19:] == ["input 0 takes finite numbers", "True True"]
+
+
+TREES = """
+from array import array
+import model
+
+with open("/rom/numbers", "rb") as f:
+    x = array("f", f.read())
+print(model._whole is model.run)
+for k in range(0, len(x), {size}):
+    part = x[k : k + {size}]
+    for given in (list(part), part, tuple(part)):
+        print(*model.predict(given))
+for wrong in ([0.5] * ({size} + 1), array("f")):
+    try:
+        print("taken:", model.predict(wrong))
+    except ValueError as error:
+        print(error)
+print(model.predict([1] * {size}) == model.predict([1.0] * {size}))
+"""
+
+
+@pytest.mark.needs("emulated-boards")
+@pytest.mark.parametrize("name", firmware.EVERY)
+@pytest.mark.parametrize("kind", ["few thresholds", "many thresholds"])
+def test_trees_rank_numbers_in_any_kind_of_sequence(name: str, kind: str) -> None:
+    """Beside onnxruntime: missing numbers, the largest, thresholds, and a feature that no tree reads."""
+    rng, board = np.random.default_rng(), EmulatedBoard(name)
+    x = rng.integers(-9, 9, (300, 6)).astype(np.float32) if kind[0] == "f" else rng.standard_normal((900, 6))
+    x = x.astype(np.float32)
+    y, x[:, 3] = (np.abs(x).sum(1) * 3).astype(np.float64), 1.5
+    x[rng.random(x.shape) < 0.1] = np.nan
+    forest = RandomForestRegressor(4 if kind[0] == "f" else 12, random_state=0).fit(x, y)
+    rows = np.concatenate([x[:12], (x[12:20] - 0.5).astype(np.float32), -x[20:24], np.full((1, 6), np.nan)])
+    rows = np.concatenate([rows, [[0.0, -0.0, 3e38, -3e38, 1e-40, -1e-40]]]).astype(np.float32)
+    text = to_onnx(forest, x[:1]).SerializeToString()
+    (due,) = InferenceSession(text).run(None, {"X": rows})
+    options = Options("model", "romfs", [replace(BOARDS["rp2"], name=name, arch=board.arch)])
+    built = build(read_graph(text, "model"), options, None)
+    cuts = built.program.inputs[0].cuts
+    assert cuts and (max(map(len, cuts)) > 255) == (kind[0] == "m")
+    files = {**built.deployed[board.arch], "numbers": rows.tobytes()}
+    first, *lines = board.run(TREES.format(size=6), files).splitlines()
+    assert first == str(board.board.name in firmware.BOARDS)
+    found = [float(line) for line in lines[: 3 * len(rows)]]
+    np.testing.assert_allclose(found, np.repeat(due, 3), 1e-4, 1e-4)
+    assert lines[3 * len(rows) :] == [*(f"the model takes 6 features, found {n}" for n in (7, 0)), "True"]

@@ -1,4 +1,4 @@
-"""The kernels that turn numbers into the bytes of an input: `put`, by a grid, and `rank`, by the thresholds of trees.
+"""The kernel that turns numbers into the bytes of an input by a grid: `put`. ranks.py has that for trees.
 
 In viper they read the bits of float32 numbers, since viper computes with floats only as objects. A number becomes its
 quotient by the step, rounded to 24 bits as float32 arithmetic does, then to the nearest integer, half to even. The step
@@ -13,6 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..program import Port, Program
+from .ranks import has_ranks, rank_source
 
 SLACK = 8192
 """How far from a tie, in units of 2**-28 of a mantissa's quotient, a product with the reciprocal decides: its error is
@@ -69,6 +70,14 @@ def has_grid(program: Program) -> bool:
     return not program.is_float and any(map(in_grid, program.inputs))
 
 
+def has_whole(program: Program) -> bool:
+    """Whether `predict` may convert numbers and run in one call: there is one input, of elements of grids or of
+    ranks."""
+    if len(program.inputs) != 1 or program.is_float:
+        return False
+    return has_grid(program) or has_ranks(program.inputs[0])
+
+
 def integers(program: Program) -> tuple[int, ...]:
     """The inputs whose bytes are numbers in steps of one: `put` takes them from bytes as a whole."""
 
@@ -78,11 +87,14 @@ def integers(program: Program) -> tuple[int, ...]:
     return () if program.is_float else tuple(k for k, port in enumerate(program.inputs) if is_one(port))
 
 
-def inputs_source(program: Program, dialect: str, driven: Sequence[Sequence[tuple[int, int]]] = ()) -> str:
-    """The functions of a module of kernels. driven: as Emitted.put in kernels.py, where a driver converts numbers."""
+def inputs_source(
+    program: Program, dialect: str, driven: Sequence[Sequence[tuple[int, int]]] = (), whole: bool = False
+) -> str:
+    """The functions of a module of kernels. driven: as Emitted.put in kernels.py, where a driver converts numbers;
+    whole: whether it then may run the model in the same call."""
     for port in program.inputs:
         if port.cuts is not None:
-            return _rank(port, dialect)
+            return rank_source(port, dialect, driven[0] if whole and driven else ())
     if not has_grid(program):
         return ""
     put_bytes = _PUT_BYTES
@@ -94,6 +106,9 @@ def inputs_source(program: Program, dialect: str, driven: Sequence[Sequence[tupl
     if driven:
         *parts, trial = map(tuple, driven)
         put = _PUT_DRIVEN.format(parts=tuple(parts), trial=trial, one=tuple(grid_table(TRIED)))
+        if whole:
+            ((_, (from_list, _), (from_array, _)),) = parts
+            put += "\n" + _WHOLE.format(from_list=from_list, from_array=from_array)
     return f"{put}\n\n{put_bytes}" if integers(program) else put
 
 
@@ -259,6 +274,19 @@ def direct(A, tables):
     return put if right else None
 """
 
+# What it keeps is said in assembly/driver/__init__.py. The table of calls begins at the fifth word.
+_WHOLE = """\
+def whole(tables):
+    from array import array
+
+    if not kept[4]:
+        return None
+    own = id(list), kept[4] + {from_list}, id(array), kept[4] + {from_array}, id(0.5) >> 1, addressof(tables[0][2]) + 8
+    for i in range(len(own)):
+        kept[7 + i] = own[i]
+    return drive
+"""
+
 # flip: 128 for signed bytes, which then lie 128 above themselves.
 _PUT_BYTES = """\
 @micropython.viper
@@ -292,68 +320,3 @@ def put(x, y, i, end, table, which):
         i += 1
     return 0
 """
-
-# Viper takes no constants of more than 30 bits. Floats with a sign and a magnitude in their bits are ordered as
-# integers with the same sign and magnitude.
-_RANK = """\
-@micropython.viper
-def rank(x: ptr32, y: ptr8, count: int, cuts: ptr32, starts: STARTS, nan: ptr16):
-    i = 31
-    sign = 1 << i
-    most = sign - 1 - 0x7FFFFF
-    i = 0
-    while i < count:
-        b = x[i]
-        v = b & (sign - 1)
-        if v > most:
-            r = nan[i]
-        else:
-            if b & sign:
-                v = 0 - v
-            low = starts[i]
-            high = starts[i + 1]
-            while low < high:
-                middle = (low + high) >> 1
-                b = cuts[middle]
-                c = b & (sign - 1)
-                if b & sign:
-                    c = 0 - c
-                if v > c:
-                    low = middle + 1
-                else:
-                    high = middle
-            r = low - starts[i]
-STORE
-        i = i + 1
-"""
-
-_RANK_IN_BYTECODE = """\
-def rank(x, y, count, cuts, starts, nan):
-    for i in range(count):
-        v, low, high = x[i], starts[i], starts[i + 1]
-        while low < high:
-            middle = (low + high) >> 1
-            if v > cuts[middle]:
-                low = middle + 1
-            else:
-                high = middle
-        r = low - starts[i] if v == v else nan[i]
-STORE
-"""
-
-_STORE = (
-    "        y[i] = r",
-    "        y[i + i] = r & 255\n        y[i + i + 1] = r >> 8",
-)
-
-
-def _rank(port: Port, dialect: str) -> str:
-    assert port.cuts is not None
-    text = _RANK if dialect == "viper" else _RANK_IN_BYTECODE
-    text = text.replace("STORE", _STORE[port.size > len(port.cuts)])
-    return text.replace("STARTS", f"ptr{8 * np.dtype(starts_kind(port)).itemsize}")
-
-
-def starts_kind(port: Port) -> str:
-    """The kind of array that holds where each feature's thresholds begin."""
-    return "H" if sum(map(len, port.cuts or ())) < 65536 else "I"

@@ -7,13 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..assembly.driver import KEPT, Call, Kernel, Table
-from ..assembly.driver.layers import numbers_listed, numbers_put
+from ..assembly.driver.layers import numbers_listed, numbers_put, numbers_ranked
 from ..assembly.registry import FAMILIES, calls, sums, sums_in_assembly, table, units
 from ..functions import FROM_MATH
 from ..kernels.recurrence import Rows, SumsIn
 from ..kernels.writer import Writer
 from ..program import Program, Step
-from .inputs import TRIED, grid_table, has_grid, in_grid, inputs_source
+from .inputs import TRIED, grid_table, has_grid, has_whole, in_grid, inputs_source
 from .outputs import is_listed, outputs_source
 
 DRIVE = "drive"
@@ -82,9 +82,12 @@ def kernels_source(program: Program, dialect: str, arch: str = "") -> str:
     """
     made = _layers(program, dialect, arch)
     lines = _joined([line for group in made.groups for line in group])
-    own = [inputs_source(program, dialect, made.put), outputs_source(program, bool(made.put), made.listed)]
+    whole = has_whole(program) and _is_one_call(lines)
+    own = [inputs_source(program, dialect, made.put, whole), outputs_source(program, bool(made.put), made.listed)]
     text = "\n\n".join([*made.functions, *filter(None, own)])
-    begin = ["global a, w, t, l", *made.begin] if made.begin else []  # as variables of `bind` they would be too many
+    begin = (
+        [f"global a, w, t, l{', kept' * _is_one_call(lines)}", *made.begin] if made.begin else []
+    )  # as variables of `bind` they would be too many
     run = ["def run():", *(f"    {line}" for line in lines or ["pass"])]
     bind = "def bind(A, W, T):\n" + "".join(f"    {line}\n" for line in [*begin, *run, *_returned(lines)])
     return "\n\n".join([_imports(text, dialect), text, bind, _reset(program), _PREPARE[dialect]]).lstrip("\n")
@@ -153,17 +156,30 @@ def _layers(program: Program, dialect: str, arch: str) -> Emitted:  # noqa: C901
             put.append([driver.add([call]) for call in made_put])
         for port in program.outputs:
             listed.append(driver.add([numbers_listed(family, port)]) if is_listed(port) else (0, 0))
+    elif driver is not None and has_whole(program) and _is_one_call(_joined([line for g in groups for line in g])):
+        put.append([driver.add([call]) for call in numbers_ranked(family, program.inputs[0])])
     return Emitted(functions, _ADDRESSES if family else [], groups, driver, put, listed)
 
 
 def _returned(lines: Sequence[str]) -> list[str]:
     """The end of `bind`. Where one call of the driver does everything, `run` is the driver itself, which keeps its
     arguments, if the port's functions are as it expects."""
-    found = _PART.fullmatch(lines[0]) if len(lines) == 1 else None
-    if found is None or found[1] == found[2]:
+    if not _is_one_call(lines):
         return ["return run"]
+    found = _PART.fullmatch(lines[0])
+    assert found
     kept = f"{DRIVE}(a, w, t, l, {found[2]}, {found[1]}, addressof(kept) >> 2, {DRIVE})"
-    return ["from array import array", f"kept = array('I', bytes({4 * KEPT}))", f"return {DRIVE} if {kept} else run"]
+    return [
+        "from array import array",
+        f"kept = array('I', bytes({4 * len(KEPT)}))",
+        f"return {DRIVE} if {kept} else run",
+    ]
+
+
+def _is_one_call(lines: Sequence[str]) -> bool:
+    """Whether lines of `run` are one call of the driver."""
+    found = _PART.fullmatch(lines[0]) if len(lines) == 1 else None
+    return found is not None and found[1] != found[2]
 
 
 def _joined(lines: list[str]) -> list[str]:

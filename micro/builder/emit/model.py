@@ -6,12 +6,15 @@ from __future__ import annotations
 import re
 from textwrap import indent
 
+import numpy as np
+
 from ..program import Port, Program
-from .inputs import grid_table, has_grid, in_grid, integers
+from .inputs import grid_table, has_grid, has_whole, in_grid, integers
 from .loading import Deployed, Pack, Partition, loading
 from .outputs import GET_LARGE, GET_LISTED, has_large, has_listed, room
 from .steps import steps_functions
 from .trees import trees_functions, trees_state
+from .whole import whole_begin, whole_predict
 
 
 def model_source(
@@ -105,7 +108,7 @@ def _state(program: Program, other: str = "") -> str:
         lines += trees_state(program)
     if has_grid(program):
         tables = [
-            f"(inputs[{k}], {p.size}, array('I', {grid_table(p)!r}))" if in_grid(p) else "None"
+            f"(inputs[{k}], {p.size}, array('I', {_words(grid_table(p))!r}))" if in_grid(p) else "None"
             for k, p in enumerate(program.inputs)
         ]
         lines.append(f"_tables = {_tuple(tables)}  # for `put`: the bytes, how many, and their steps")
@@ -118,6 +121,11 @@ def _state(program: Program, other: str = "") -> str:
     if (program.states or program.kept) and not program.calls_to_fill:
         lines.append("_kernels.reset(A)")
     return "\n".join(lines) + "\n"
+
+
+def _words(numbers: list[int]) -> bytes:
+    """Of which MicroPython makes an array without objects between."""
+    return np.asarray(numbers, "<u4").tobytes()
 
 
 def _grid(port: Port) -> str:
@@ -356,7 +364,10 @@ _BEST_DECIDED = '''def best(which=None):
 def _functions(program: Program, layers: bool, steps: bool) -> str:
     counted = _COUNTED.format(len(program.inputs))
     run = steps_functions(program).replace("COUNTED", counted.replace("predict", "steps")) if steps else _RUN
+    whole = has_whole(program) and not layers and not steps
     parts = [run + _DIRECT * has_grid(program)]
+    if whole:
+        parts.append(whole_begin(program))
     if program.calls_to_fill:
         (port,) = program.inputs
         if program.is_float:
@@ -374,6 +385,8 @@ def _functions(program: Program, layers: bool, steps: bool) -> str:
     parts.append(trees_functions(program) if program.outputs[0].sums else own)
     one = len(program.inputs) == 1 and not program.is_float
     predict = _PREDICT_PROFILE.replace("NAME", program.name) if layers else _PREDICT_ONE if one else _PREDICT
+    if whole:
+        predict = whole_predict(program)
     parts.append(predict.replace("COUNTED", counted if len(program.inputs) > 1 else ""))
     if program.calls_to_fill:
         parts.append("\nreset()\n")

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..kernels.trees import MIDDLE
 from ..program import Program
-from .inputs import starts_kind
+from .ranks import starts_kind
 
 _PUT = '''
 def put(numbers, which=0):
@@ -27,22 +27,15 @@ _COPIES = """\
 """
 
 _GET = '''
-def _sums():
-    return [
-        (output[i] | output[i + 1] << 8 | output[i + 2] << 16 | output[i + 3] << 24) - {middle}
-        for i in range(0, len(output), 4)
-    ]
-
-
 def get(which=0):
     """The scores, as a list."""
-    found = [{step!r} * s for s in _sums()]
+    found = [{step!r} * (s - {middle}) for s in array("I", bytes(output))]
 {transform}    return found
 
 
 def best(which=0):
     """The index of the greatest score."""
-    found = _sums()
+    found = list(array("I", bytes(output)))
     return found.index(max(found))
 '''
 

@@ -3,13 +3,14 @@
 The function is `drive(a, w, t, l, start, end, i)`: the buffers' addresses (emit/kernels.py), the part of the table to
 run, in bytes, and what is added to an offset "i" of the input. Behind its own code come the table and the kernels. A
 call in the table is a word, then the fields in groups of four, of 16 bits each if they fit, else of 32. The word holds
-half the kernel's place from the table (16 bits), two flags, and from the highest bit on a bit for each group, set if it
-is one of 32 bits, and a last bit that is set.
+a quarter of the kernel's place from the table (16 bits), two flags, and from the highest bit on a bit for each group,
+set if it is one of 32 bits, and a last bit that is set.
 
 If `start` lies behind `end`, nothing runs: the words of the state are kept at `i`, the address of an array in words, as
 for a call from `end` to `start`, and `drive()` then is that call without the cost of seven arguments. MicroPython gives
 a function its own object, whose word at CHILDREN is not used for machine code; there the array's address is kept. An
-eighth argument, the function, shows that this is so; the call returns 1, or 0 if it is not.
+eighth argument, the function, shows that this is so; the call returns 1, or 0 if it is not. `drive(numbers)` first puts
+a list or an array of floats into the input; it returns 0, or what numbers.py says, and then has run nothing else.
 
 While a kernel runs, its frame (frame.py) is at the stack pointer and holds the fields; V0, V1 and V2 (r0, r1 and r2)
 are the addresses of A, W and T. It may change every register of the scalar machine, and ends with a branch to `DRIVER`.
@@ -30,8 +31,10 @@ from ..frame import Frame
 DRIVER = "driver"
 """The label to which kernels return."""
 
-STATE = ("A", "W", "T", "base", "position", "end", "i", "o", "count", "i step", "o step", "back")
-"""base: the table's address; position: of the next call; i, o: what is added to offsets; the others: of a loop."""
+STATE = ("A", "W", "T", "base", "position", "end", "i", "o", "count", "i step", "o step", "back", "answer", "then")
+"""base: the table's address; position: of the next call; i, o: what is added to offsets; count to back: of a loop;
+answer: what `drive` returns; then: where to go on after a number's conversion, or 0, and then half the address of a
+float is at "o" and that of the steps at "count"."""
 
 ARGUMENTS = 7
 """Of `drive`."""
@@ -39,8 +42,9 @@ ARGUMENTS = 7
 CHILDREN = 8
 """Where a function object (MicroPython's mp_obj_fun_bc_t) has its table of inner functions, which these have not."""
 
-KEPT = 7
-"""Words of the state that `drive()` begins with."""
+KEPT = (*STATE[:7], "list", "from list", "array", "from array", "float", "steps")
+"""The kept words: those of the state that `drive()` begins with, and for `drive(numbers)` two types, where the calls
+are that convert them, half the address of a float, and the address of the steps of the numbers' grid."""
 
 SPANS = 4
 """Fields are copied to the frame in groups of so many."""
@@ -83,19 +87,19 @@ class Call:
         return f"{self.kernel.name}(a, w, t, l, {fields})"
 
     def entry(self, place: int) -> list[int]:
-        """The words of the table. place: the kernel's, in bytes from the table. Raises UnsupportedError if it is 128 KB
+        """The words of the table. place: the kernel's, in bytes from the table. Raises UnsupportedError if it is 256 KB
         or more."""
-        if place >> 1 > 0xFFFF:
+        if place >> 2 > 0xFFFF:
             raise UnsupportedError(
                 f"the model's table of calls of assembly kernels is too large: they start {place:,} bytes after its "
-                "start, and 131,070 is the most; build with --kernels viper, which is slower but has no table"
+                "start, and 262,140 is the most; build with --kernels viper, which is slower but has no table"
             )
         given = [self.numbers[name] for name in self.kernel.frame.fields]
         flags = (PLUS_I if given[:1] == ["i"] else 0) | (PLUS_O if given[1:2] == ["o"] else 0)
         fields = [0 if isinstance(field, str) else field for field in given]
         groups = -(-len(fields) // SPANS)
         fields += [0] * (SPANS * groups - len(fields))
-        head, words = place >> 1 | flags | 1 << 31 - groups, []
+        head, words = place >> 2 | flags | 1 << 31 - groups, []
         for k in range(groups):
             group = fields[SPANS * k : SPANS * (k + 1)]
             if all(-(1 << 15) <= field < 1 << 15 for field in group):

@@ -14,7 +14,7 @@ from ..frame import Frame
 from ..scalar import Scalar
 from ..scalar_rv32 import ScalarRv32
 from ..scalar_thumb import ScalarThumb
-from . import Begin, Call, Kernel, listed, moves, numbers, rv32, thumb
+from . import Begin, Call, Kernel, listed, moves, numbers, ranks, rv32, thumb
 from .loops import REPEAT
 
 BEGIN: dict[str, Begin] = {"dsp": thumb.begin, "thumb": thumb.begin, "rv32": rv32.begin}
@@ -52,6 +52,10 @@ def _numbers(family: str) -> Scalar:
     return numbers.numbers(_NUMBERS[family]())
 
 
+def _ranks(family: str, wide: bool) -> Scalar:
+    return ranks.ranks(_NUMBERS[family](), wide)
+
+
 def _listed(family: str) -> Scalar:
     return listed.listed(_NUMBERS[family]())
 
@@ -61,6 +65,14 @@ def numbers_put(family: str, y: int, count: int, zero: int, each: int) -> list[C
     the next one's."""
     kernel = Kernel("put", partial(_numbers, family), numbers.FIELDS)
     own: dict[str, int | str] = {"x": "i", "y": y, "count": count, "zero": zero, "each": 4 * each}
+    return [Call(kernel, {**own, "way": way}) for way in numbers.WAYS]
+
+
+def numbers_ranked(family: str, port: Port) -> list[Call]:
+    """As numbers_put, for an input of ranks."""
+    wide = port.size > len(port.cuts or ())
+    kernel = Kernel("rank", partial(_ranks, family, wide), numbers.FIELDS)
+    own: dict[str, int | str] = {"x": "i", "y": port.place, "count": len(port.cuts or ()), "zero": 0, "each": 0}
     return [Call(kernel, {**own, "way": way}) for way in numbers.WAYS]
 
 

@@ -49,8 +49,12 @@ class Numbers(Scalar):
         """Keep the address of the driver's state."""
 
     @abstractmethod
-    def answer(self, d: int, spare: int) -> None:
-        """What the driver returns = d."""
+    def from_state(self, d: int, name: str) -> None:
+        """d = a word of the driver's state; d is a low register other than V3."""
+
+    @abstractmethod
+    def to_state(self, d: int, name: str) -> None:
+        """A word of the driver's state = d. Clobbers V3."""
 
 
 class NumbersThumb(ScalarThumb, Numbers):
@@ -66,9 +70,13 @@ class NumbersThumb(ScalarThumb, Numbers):
     def begin(self) -> None:
         self.put(V7, FIELDS["state"])  # as the driver leaves it: behind the first four words
 
-    def answer(self, d: int, spare: int) -> None:
-        self.get(spare, FIELDS["state"])
-        self.store_word(d, spare, 4 * STATE.index("i") - 16)
+    def from_state(self, d: int, name: str) -> None:
+        self.get(d, FIELDS["state"])
+        self.word(d, d, 4 * STATE.index(name) - 16)
+
+    def to_state(self, d: int, name: str) -> None:
+        self.get(V3, FIELDS["state"])
+        self.store_word(d, V3, 4 * STATE.index(name) - 16)
 
 
 class NumbersRv32(ScalarRv32, Numbers):
@@ -84,8 +92,11 @@ class NumbersRv32(ScalarRv32, Numbers):
     def begin(self) -> None:
         """It stays in t5."""
 
-    def answer(self, d: int, spare: int) -> None:
-        self.sw(REGISTERS[d], T5, 4 * STATE.index("i"))
+    def from_state(self, d: int, name: str) -> None:
+        self.lw(REGISTERS[d], T5, 4 * STATE.index(name))
+
+    def to_state(self, d: int, name: str) -> None:
+        self.sw(REGISTERS[d], T5, 4 * STATE.index(name))
 
 
 def negate(a: Numbers, d: int, spare: int) -> None:
@@ -106,23 +117,12 @@ def numbers(a: Numbers) -> Numbers:
     f = FIELDS
     a.begin()
     a.enter(f, {"y": "A"})
-    _source(a)
+    source(a)
     a.put(V2, f["at"])
     a.get(V1, f["y"])
 
     a.label("next")
-    a.word(V2, V0)
-    a.step(V0, 4)
-    a.get(V3, f["way"])
-    a.go_if_zero("eq", V3, "float")
-    a.number(V3, 3)
-    a.bitwise_and(V3, V2)
-    a.go_if_zero("ne", V3, "refused", far=True)
-    a.word(V3, V2)
-    a.get(V4, f["float"])
-    a.go_if("ne", V3, V4, "refused", far=True)
-    a.word(V2, V2, 4)
-    a.label("float")
+    next_float(a, V2)
     a.copy(V3, V2)
     a.left(V3, 1)
     a.right_plain(V3, 24)
@@ -169,15 +169,50 @@ def numbers(a: Numbers) -> Numbers:
     a.go("answer")
     a.label("refused")
     a.number(V7, REFUSED)
-    a.label("answer")
-    a.answer(V7, V3)
-    a.leave(f)
+    end(a)
     return a
 
 
-def _source(a: Numbers) -> None:
-    """V0: the first float or object. "way" stays other than zero for objects."""
+def end(a: Numbers) -> None:
+    """Answer with V7 and return to the driver."""
+    a.label("answer")
+    a.to_state(V7, "answer")
+    a.from_state(V4, "then")
+    a.go_if_zero("eq", V7, "go on")
+    a.from_state(V4, "end")
+    a.label("go on")
+    a.go_if_zero("eq", V4, "ended")
+    a.to_state(V4, "position")
+    a.label("ended")
+    a.leave(FIELDS)
+
+
+def next_float(a: Numbers, d: int) -> None:
+    """d, which is V2 or V3: the bits of the next number at V0, which moves on. Clobbers V4 and V5."""
     f = FIELDS
+    a.word(d, V0)
+    a.step(V0, 4)
+    a.get(V4, f["way"])
+    a.go_if_zero("eq", V4, "float")
+    a.number(V4, 3)
+    a.bitwise_and(V4, d)
+    a.go_if_zero("ne", V4, "refused", far=True)
+    a.word(V4, d)
+    a.get(V5, f["float"])
+    a.go_if("ne", V4, V5, "refused", far=True)
+    a.word(d, d, 4)
+    a.label("float")
+
+
+def source(a: Numbers) -> None:
+    """V0: the first float or object; V2: the table, of the steps or of what else `drive` was given for it. "way" stays
+    other than zero for objects."""
+    f = FIELDS
+    a.from_state(V4, "then")
+    a.go_if_zero("eq", V4, "given")
+    a.from_state(V1, "o")
+    a.from_state(V2, "count")
+    a.label("given")
     a.get(V0, f["x"])
     a.left(V0, 1)
     a.get(V3, f["way"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..frame import Frame
 from ..rv32 import A0, A1, A2, A3, A4, A5, A6, A7, SP, T0, T1, T2, T3, T4, T5, T6, ZERO, Rv32
-from . import ARGUMENTS, CHILDREN, DRIVER, GROUPS, PLUS_I, PLUS_O, STATE
+from . import ARGUMENTS, CHILDREN, DRIVER, GROUPS, KEPT, PLUS_I, PLUS_O, STATE
 from .loops import AGAIN, REPEAT
 
 WORDS = (A0, A1, A2, A4, A5, A6, A7)
@@ -20,7 +20,8 @@ def begin(frame: int, table: int) -> Rv32:
     """See driver.Begin. Kernels take their state's address from t5."""
     a, size = Rv32(), frame + 4 * len(STATE)
     a.addi(SP, SP, -size)
-    a.b_if("eq", A1, ZERO, "again")
+    a.addi(T0, ZERO, 1)
+    a.b_if("ge", T0, A1, "kept")
     a.addi(T0, A0, 0)
     for k, buffer in enumerate((A0, A1, A2)):
         a.lw(buffer, A3, 4 * k)
@@ -39,6 +40,10 @@ def begin(frame: int, table: int) -> Rv32:
     a.label("begin")
     for k, word in enumerate(WORDS):
         a.sw(word, SP, frame + 4 * k)
+    a.addi(T1, ZERO, 0)
+    a.label("put")
+    a.sw(ZERO, SP, frame + _state("answer"))
+    a.sw(T1, SP, frame + _state("then"))
 
     a.label(DRIVER)
     a.lw(T0, SP, frame + 4 * STATE.index("position"))
@@ -88,23 +93,54 @@ def begin(frame: int, table: int) -> Rv32:
     for k, word in enumerate((A0, A1, A2, A3)):
         a.lw(word, T5, 4 * k)
     a.slli(T2, T2, 16)
-    a.srli(T2, T2, 15)
+    a.srli(T2, T2, 14)
     a.add(T2, T2, A3)
     a.jr(T2)
     a.label("done")
-    a.lw(A0, SP, frame + _state("i"))
+    a.lw(A0, SP, frame + _state("answer"))
     a.slli(A0, A0, 1)
     a.addi(A0, A0, 1)
     a.label("leave")
     a.addi(SP, SP, size)
     a.ret()
     _keep(a)
+    _kept(a, frame)
     return a
 
 
+def _kept(a: Rv32, frame: int) -> None:
+    """Begin with the words that the function in a0 kept, and the numbers in the arguments, at a3, if there are any."""
+    a.label("kept")
+    a.lw(T0, A0, CHILDREN)
+    a.addi(T2, A1, 0)
+    a.addi(T1, A3, 0)
+    for k, word in enumerate(WORDS):
+        a.lw(word, T0, 4 * k)
+    a.b_if("eq", T2, ZERO, "begin")
+    a.lw(A7, T1)
+    a.andi(T1, A7, 3)
+    a.b_if("ne", T1, ZERO, "other")
+    a.lw(T2, A7)
+    a.addi(T1, A5, 0)
+    for kind in ("list", "array"):
+        a.lw(A5, T0, 4 * KEPT.index(f"from {kind}"))
+        a.lw(T3, T0, 4 * KEPT.index(kind))
+        a.b_if("eq", T2, T3, "known")
+    a.label("other")
+    a.addi(A0, ZERO, 5)
+    a.j("leave")
+    a.label("known")
+    a.srli(A7, A7, 1)
+    for k, word in enumerate(WORDS):
+        a.sw(word, SP, frame + 4 * k)
+    for name, to in (("float", "o"), ("steps", "count")):
+        a.lw(T2, T0, 4 * KEPT.index(name))
+        a.sw(T2, SP, frame + _state(to))
+    a.j("put")
+
+
 def _keep(a: Rv32) -> None:
-    """Keep the words of the state in the function, which is in t0, and begin with those that it kept, which is in
-    a0."""
+    """Keep the words of the state in the function, which is in t0."""
     a.label("keep")
     a.lw(T1, A3, 4 * ARGUMENTS)
     a.lw(T2, T0, CHILDREN)
@@ -119,11 +155,6 @@ def _keep(a: Rv32) -> None:
     a.label("refuse")
     a.addi(A0, ZERO, 1)
     a.j("leave")
-    a.label("again")
-    a.lw(T0, A0, CHILDREN)
-    for k, word in enumerate(WORDS):
-        a.lw(word, T0, 4 * k)
-    a.j("begin")
 
 
 def _state(name: str) -> int:

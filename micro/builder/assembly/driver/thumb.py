@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..frame import Frame
 from ..scalar_thumb import ScalarThumb
 from ..thumb import LR, PC, R0, R1, R2, R3, R4, R5, R6, R7, R8, R9, R10, R11, SP, Thumb
-from . import CHILDREN, DRIVER, GROUPS, PLUS_I, PLUS_O, STATE
+from . import CHILDREN, DRIVER, GROUPS, KEPT, PLUS_I, PLUS_O, STATE
 from .loops import AGAIN, REPEAT
 
 POSITION = 4 * STATE.index("position")
@@ -25,8 +25,8 @@ def begin(frame: int, table: int) -> Thumb:
         a.mov(low, high)
     a.push(R4, R5, R6, R7)
     a.sub_sp(size)
-    a.cmp_imm(R1, 0)
-    a.b_if("eq", "again")
+    a.cmp_imm(R1, 1)
+    a.b_if("ls", "kept")
     a.mov(R7, R0)
     a.ldmia(R3, R0, R1, R2, R4)
     for buffer in (R0, R1, R2):
@@ -49,6 +49,11 @@ def begin(frame: int, table: int) -> Thumb:
     a.label("begin")
     a.add_from_sp(R7, frame)
     a.stmia(R7, R0, R1, R2, R3, R4, R5, R6)
+    a.movs(R6, 0)
+    a.label("put")
+    a.adds_imm(R7, _behind("i", "answer"))
+    a.movs(R5, 0)
+    a.stmia(R7, R5, R6)
 
     a.label(DRIVER)
     a.add_from_sp(R7, frame + POSITION)
@@ -93,11 +98,11 @@ def begin(frame: int, table: int) -> Thumb:
     a.subs_imm(R7, POSITION)
     a.ldmia(R7, R0, R1, R2, R3)
     a.lsls(R4, R4, 16)
-    a.lsrs(R4, R4, 15)
+    a.lsrs(R4, R4, 14)
     a.add(R4, R3)
     a.bx(R4)
     a.label("done")
-    a.ldr(R0, R7, _state("i"))
+    a.ldr(R0, R7, _state("answer"))
     a.lsls(R0, R0, 1)
     a.adds_imm(R0, 1)
     a.label("leave")
@@ -107,12 +112,49 @@ def begin(frame: int, table: int) -> Thumb:
         a.mov(high, low)
     a.pop(R4, R5, R6, R7, PC)
     _keep(a)
+    _kept(a, frame)
     return a
 
 
+def _kept(a: Thumb, frame: int) -> None:
+    """Begin with the words that the function in r0 kept, and the numbers in the arguments, at r3, if there are any."""
+    a.label("kept")
+    a.ldr(R7, R0, CHILDREN)
+    a.b_if("eq", "numbers")
+    a.ldmia(R7, R0, R1, R2, R3, R4, R5, R6)
+    a.b("begin")
+    a.label("numbers")
+    a.ldr(R6, R3)
+    a.lsls(R5, R6, 30)
+    a.b_if("ne", "other")
+    a.ldr(R5, R6)
+    for kind in ("list", "array"):
+        a.ldr(R4, R7, 4 * KEPT.index(f"from {kind}"))
+        a.ldr(R3, R7, 4 * KEPT.index(kind))
+        a.cmp(R5, R3)
+        a.b_if("eq", "known")
+    a.label("other")
+    a.movs(R0, 5)
+    a.b("leave")
+    a.label("known")
+    a.lsrs(R6, R6, 1)
+    a.mov(R8, R4)
+    a.ldr(R3, R7, 4 * KEPT.index("float"))
+    a.ldr(R4, R7, 4 * KEPT.index("steps"))
+    a.add_from_sp(R5, frame + 4 * STATE.index("o"))
+    a.stmia(R5, R3, R4)
+    a.ldmia(R7, R0, R1, R2, R3, R4, R5)
+    a.add_from_sp(R7, frame)
+    a.stmia(R7, R0, R1, R2, R3)
+    a.mov(R0, R4)
+    a.mov(R4, R8)
+    a.stmia(R7, R4, R5, R6)
+    a.mov(R6, R0)
+    a.b("put")
+
+
 def _keep(a: Thumb) -> None:
-    """Keep the words of the state in the function, which is in r7, and begin with those that it kept, which is in
-    r0."""
+    """Keep the words of the state in the function, which is in r7."""
     a.label("keep")
     a.str_(R3, SP)
     a.mov(R3, R8)
@@ -136,10 +178,11 @@ def _keep(a: Thumb) -> None:
     a.label("refuse")
     a.movs(R0, 1)
     a.b("leave")
-    a.label("again")
-    a.ldr(R7, R0, CHILDREN)
-    a.ldmia(R7, R0, R1, R2, R3, R4, R5, R6)
-    a.b("begin")
+
+
+def _behind(first: str, second: str) -> int:
+    """How far a word of the state is from the end of another one."""
+    return 4 * (STATE.index(second) - STATE.index(first) - 1)
 
 
 def _state(name: str) -> int:
