@@ -283,6 +283,15 @@ def recurrent(rng: Rng) -> Case:
     return Case(layer, (bytes_at_random(rng, (steps, k)),), (steps, hidden) if sequence else (hidden,))
 
 
+def short_gru(rng: Rng) -> Case:
+    """A GRU of short rows and several steps, which is one call of assembly."""
+    steps, k, hidden = int(rng.integers(4, 9)), int(rng.integers(1, 25)), 4 * int(rng.integers(1, 4))
+    reverse, sequence = bool(rng.random() < 0.3), bool(rng.random() < 0.5)
+    rows = [rows_at_random(rng, 3 * hidden, n, zero) for n, zero in ((k, int(rng.integers(0, 256))), (hidden, 128))]
+    layer = Gru("recurrent", ("x",), "y", steps, hidden, rows[0], rows[1], reverse, sequence, False)
+    return Case(layer, (bytes_at_random(rng, (steps, k)),), (steps, hidden) if sequence else (hidden,))
+
+
 def bordered_copy(rng: Rng) -> Case:
     shape = tuple(int(v) for v in rng.integers(1, 8, 3))
     pads = tuple(int(v) for v in rng.integers(0, 3, 4))
@@ -649,7 +658,7 @@ def many_channels(rng: Rng) -> Case:
 
 ASSEMBLY_KINDS = (
     *(dense, conv, many_channels, wide_depthwise, depthwise, recurrent, binary, pool, reduce),
-    *(asymmetric, rounding_twice, rounding_twice, bordered_copy, forest, joined, concatenation),
+    *(asymmetric, rounding_twice, rounding_twice, bordered_copy, forest, joined, concatenation, short_gru),
 )
 """Kinds of layers that some instruction set has kernels in assembly for."""
 

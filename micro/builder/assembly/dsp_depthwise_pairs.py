@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ..kernels.depthwise import Depthwise
+from ..quantization.doubled import DoubledRequant
 from .dsp import REQUANT, enter, shifted
 from .dsp_depthwise import NUMBERS, load_column, load_numbers, load_weights, next_group
 from .frame import Frame
@@ -18,6 +20,17 @@ FIRST, SECOND = (R3, R4, R5, R6), (R9, R10, R11, R12)
 
 MOST_TAPS = 25
 """Larger windows would make the kernel long, and gain little."""
+
+
+def in_pairs(layer: Depthwise, columns: int, dsp: bool) -> bool:
+    """Whether a kernel computes two neighboring positions at a time: their windows must share columns, and steps be
+    those of the output. dsp: by the kernel for ARMv7E-M."""
+    window, requant = layer.window, layer.requant
+    if dsp and isinstance(requant, DoubledRequant) and not requant.shifted:
+        return False
+    small = window.kernel[0] * window.kernel[1] <= MOST_TAPS
+    enough = columns > 3 or columns == 2  # of three, one would be computed twice
+    return small and enough and window.strides[1] == window.dilations[1] == 1
 
 
 def frame(taps: int, how: str = "") -> Frame:

@@ -347,7 +347,7 @@ def _lstm_unit(a: ThumbDsp, f: Frame, row: Callable[[], None]) -> None:
     a.ldr(M, SP, f["g0"])
     a.mov_const(LR, 1 << 15)
     a.mla(S, S, M, LR)
-    a.ldrd(R8, R9, SP, f.pair("c", "h"))
+    a.ldr_w(R8, SP, f["c"])
     a.ldrh_w(LR, R8)
     a.sub_const(LR, LR, MIDDLE)
     a.ldr(M, SP, f["g1"])

@@ -25,6 +25,7 @@ from . import (
     scalar_depthwise,
     scalar_depthwise_pairs,
     scalar_dot,
+    scalar_gru,
     scalar_recurrent,
 )
 from .assembler import Assembler
@@ -140,6 +141,8 @@ def _recurrent(layer: RecurrentLayer, family: str, places: Mapping[str, int]) ->
         at += size * count
     if family == DSP and dsp_recurrent.fits(layer):
         steps: list[Call] | None = [dsp_recurrent.call(layer, places)]
+    elif family in scalar_gru.FAMILIES and (shape := scalar_gru.shape_of(layer)):
+        steps = [scalar_gru.call(layer, shape, family, places)]
     else:
         steps = _step_by_step(layer, family, places)
     if steps is None:
@@ -170,9 +173,12 @@ def scratch(layer: Layer, families: Sequence[str]) -> int:
         return _room(layer.weights[0].size, layer.positions == 1, DSP in families)
     if families and sums_in_assembly(layer):
         most = max(layer.from_input.weights.shape[1], layer.hidden)
+        sizes = [_room(most, True, DSP in families)]
         if DSP in families and dsp_recurrent.fits(layer):
-            return max(dsp_recurrent.room(layer) + 3, _room(most, True, False))
-        return _room(most, True, DSP in families)
+            sizes = [_room(most, True, False), dsp_recurrent.room(layer) + 3]
+        if scalar_gru.FAMILIES & set(families) and (shape := scalar_gru.shape_of(layer)):
+            sizes.append(shape.room)
+        return max(sizes)
     return 0
 
 
@@ -348,7 +354,7 @@ def _depthwise(layer: Depthwise, family: str, x: View, y: View, places: Mapping[
     oh, ow = window.output(*layer.image[:2])
     dx, step = (v[1] * channels for v in (window.dilations, window.strides))
     pitch, across = window.dilations[0] * x.pitch, window.strides[0] * x.pitch
-    pairs = _in_pairs(layer, ow, family)
+    pairs = dsp_depthwise_pairs.in_pairs(layer, ow, family == DSP)
     stepped_of = scalar_depthwise_pairs if pairs and family != DSP else dsp_depthwise
     stepped = stepped_of.columns_stepped(kw + pairs) * dx
     numbers = {
@@ -387,14 +393,3 @@ def _depthwise(layer: Depthwise, family: str, x: View, y: View, places: Mapping[
     make = _scalar(kind.depthwise, family, kh, kw, apart, full, how)
     name = _name(size, how, pairs=pairs, **_arithmetic(apart, full))
     return [Call(Kernel(name, make, kind.frame(kh * kw)), numbers)]
-
-
-def _in_pairs(layer: Depthwise, columns: int, family: str) -> bool:
-    """Whether a kernel computes two neighboring positions at a time: their windows must share columns, and steps be
-    those of the output."""
-    window, requant = layer.window, layer.requant
-    if family == DSP and isinstance(requant, DoubledRequant) and not requant.shifted:
-        return False
-    small = window.kernel[0] * window.kernel[1] <= dsp_depthwise_pairs.MOST_TAPS
-    enough = columns > 3 or columns == 2  # of three, one would be computed twice
-    return small and enough and window.strides[1] == window.dilations[1] == 1

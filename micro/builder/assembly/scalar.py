@@ -70,6 +70,11 @@ class Scalar(Assembler):
     def left(self, d: int, bits: int) -> None:
         """d <<= bits."""
 
+    def left_from(self, d: int, m: int, bits: int) -> None:
+        """d = m << bits; not always one instruction."""
+        self.copy(d, m)
+        self.left(d, bits)
+
     @abstractmethod
     def right(self, d: int, m: int) -> None:
         """d >>= m, arithmetically."""
@@ -111,10 +116,16 @@ class Scalar(Assembler):
         """Copy a word through each register of `between`, which are V in ascending order, and move both pointers on."""
         for k, r in enumerate(between):
             self.word(r, source, 4 * k)
-        self.fill_words(to, between)
+        self.put_words(to, between)
         self.step(source, 4 * len(between))
 
-    def fill_words(self, to: int, words: Sequence[int]) -> None:
+    def take_words(self, source: int, words: Sequence[int]) -> None:
+        """Load words to registers V in ascending order, and move the pointer on."""
+        for k, r in enumerate(words):
+            self.word(r, source, 4 * k)
+        self.step(source, 4 * len(words))
+
+    def put_words(self, to: int, words: Sequence[int]) -> None:
         """Store words, in registers V in ascending order, and move the pointer on."""
         for k, r in enumerate(words):
             self.store_word(r, to, 4 * k)

@@ -58,6 +58,9 @@ class ScalarRv32(Rv32, Scalar):
     def left(self, d: int, bits: int) -> None:
         self.slli(REGISTERS[d], REGISTERS[d], bits)
 
+    def left_from(self, d: int, m: int, bits: int) -> None:
+        self.slli(REGISTERS[d], REGISTERS[m], bits)
+
     def right(self, d: int, m: int) -> None:
         self.sra(REGISTERS[d], REGISTERS[d], REGISTERS[m])
 

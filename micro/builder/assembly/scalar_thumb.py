@@ -57,6 +57,9 @@ class ScalarThumb(Thumb, Scalar):
     def left(self, d: int, bits: int) -> None:
         self.lsls(d, d, bits)
 
+    def left_from(self, d: int, m: int, bits: int) -> None:
+        self.lsls(d, m, bits)
+
     def right(self, d: int, m: int) -> None:
         self.asrs_reg(d, m)
 
@@ -110,7 +113,10 @@ class ScalarThumb(Thumb, Scalar):
         self.ldmia(source, *between)
         self.stmia(to, *between)
 
-    def fill_words(self, to: int, words: Sequence[int]) -> None:
+    def take_words(self, source: int, words: Sequence[int]) -> None:
+        self.ldmia(source, *words)
+
+    def put_words(self, to: int, words: Sequence[int]) -> None:
         self.stmia(to, *words)
 
     def go_if_zero_now(self, n: int, target: str) -> None:

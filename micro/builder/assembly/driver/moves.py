@@ -110,7 +110,7 @@ def fill(a: Scalar, how: str) -> Scalar:
         a.step(V1, count)
 
     if how == "aligned":
-        _aligned(a, f, V0, lambda words: a.fill_words(V1, WORDS[:words]))
+        _aligned(a, f, V0, lambda words: a.put_words(V1, WORDS[:words]))
     else:
         _loop(a, f, "n8", lambda: some(EIGHT, how == "words"))
     _loop(a, f, "rest", lambda: some(1, False))
