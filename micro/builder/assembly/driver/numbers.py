@@ -158,23 +158,27 @@ def numbers(a: Numbers) -> Numbers:
     a.get(V4, f["at"])
     a.plus(V4, V3)
     a.put(V4, f["at"])
-    a.get(V3, f["count"])
-    a.step(V3, -1)
-    a.put(V3, f["count"])
-    a.go_if_zero("ne", V3, "next", far=True)
-    a.number(V7, DONE)
+    next_number(a)
     a.go("answer")
     a.label("not finite")
     a.number(V7, NOT_FINITE)
     a.go("answer")
+    return end(a)
+
+
+def next_number(a: Numbers) -> None:
+    """Go on with the next number. V7: what to answer if there is none."""
+    a.get(V3, FIELDS["count"])
+    a.step(V3, -1)
+    a.put(V3, FIELDS["count"])
+    a.go_if_zero("ne", V3, "next", far=True)
+    a.number(V7, DONE)
+
+
+def end(a: Numbers) -> Numbers:
+    """Answer with V7, or at "refused" that the numbers are, and return to the driver."""
     a.label("refused")
     a.number(V7, REFUSED)
-    end(a)
-    return a
-
-
-def end(a: Numbers) -> None:
-    """Answer with V7 and return to the driver."""
     a.label("answer")
     a.to_state(V7, "answer")
     a.from_state(V4, "then")
@@ -185,20 +189,20 @@ def end(a: Numbers) -> None:
     a.to_state(V4, "position")
     a.label("ended")
     a.leave(FIELDS)
+    return a
 
 
 def next_float(a: Numbers, d: int) -> None:
     """d, which is V2 or V3: the bits of the next number at V0, which moves on. Clobbers V4 and V5."""
-    f = FIELDS
     a.word(d, V0)
     a.step(V0, 4)
-    a.get(V4, f["way"])
+    a.get(V4, FIELDS["way"])
     a.go_if_zero("eq", V4, "float")
     a.number(V4, 3)
     a.bitwise_and(V4, d)
     a.go_if_zero("ne", V4, "refused", far=True)
     a.word(V4, d)
-    a.get(V5, f["float"])
+    a.get(V5, FIELDS["float"])
     a.go_if("ne", V4, V5, "refused", far=True)
     a.word(d, d, 4)
     a.label("float")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..scalar import H0, H1, H2, H3, V0, V1, V2, V3, V4, V5, V6, V7
-from .numbers import DONE, FIELDS, REFUSED, Numbers, end, negate, next_float, source
+from .numbers import FIELDS, Numbers, end, negate, next_float, next_number, source
 
 
 def _half(a: Numbers, d: int, base: int, k: int, spare: int) -> None:
@@ -102,13 +102,6 @@ def ranks(a: Numbers, wide: bool) -> Numbers:
     a.plus(V2, V3)
     a.put(V2, f["at"])
     a.copy(V0, H0)
-    a.get(V3, f["count"])
-    a.step(V3, -1)
-    a.put(V3, f["count"])
-    a.go_if_zero("ne", V3, "next", far=True)
-    a.number(V7, DONE)
+    next_number(a)
     a.go("answer")
-    a.label("refused")
-    a.number(V7, REFUSED)
-    end(a)
-    return a
+    return end(a)
