@@ -14,7 +14,7 @@ from emberlet.errors import EmberletError, UnsupportedError
 
 from .boards import ALIASES, BOARDS, Board, board
 from .build import INT4, KERNELS, LEAST_AGREEMENT, METHODS, WEIGHTS, BuildResult, Options, build, module_name
-from .cost import Cost, flash_of, report, shortfalls
+from .cost import VIPER, Cost, flash_of, report, shortfalls
 from .deploy import HELPERS, commands, deploy, helper_commands
 from .emit.loading import Partition
 from .quantization.calibrate import samples_from
@@ -207,6 +207,8 @@ def facts(built: BuildResult, options: Options) -> dict[str, Any]:
             "missing": missing,
             "memory": {"needed": cost.ram, "available": b.heap},
             "flash": {"needed": cost.flash, "available": flash_of(b, options.weights)},
+            "instructions": round(cost.work * VIPER),
+            "cycles": round(cost.cycles(b)),
             "milliseconds": cost.milliseconds(b),
             "mhz": b.mhz,
         }

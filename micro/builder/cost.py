@@ -68,9 +68,13 @@ class Cost:
         """Bytes of the heap."""
         return self.arena + self.code + self.weights_in_ram + OBJECTS
 
+    def cycles(self, board: Board) -> float:
+        """Estimated cycles per inference."""
+        return self.work * board.cycles
+
     def milliseconds(self, board: Board) -> float:
         """Estimated milliseconds per inference."""
-        return self.work * board.cycles / board.mhz / 1000
+        return self.cycles(board) / board.mhz / 1000
 
 
 def cost(program: Program, files: Mapping[str, bytes], weights: str, flash: int, arch: str = "") -> Cost:
