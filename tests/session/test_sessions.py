@@ -22,8 +22,8 @@ from models.index import HERE
 from support.every_backend import EVERY, WASM, WGPU
 from support.stateful_models import Reference, models, pairs
 
-FAST = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-SLOW = settings(FAST, max_examples=6)
+FAST = settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+SLOW = settings(FAST, max_examples=4)
 LLAMA = HERE / "llama" / "model.onnx"
 
 

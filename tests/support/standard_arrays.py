@@ -17,7 +17,7 @@ from support.backends import EPSILON, same, tensor
 
 # `dev.py fuzz array-api` asks for more of them.
 SETTINGS = {
-    "max_examples": int(os.environ.get("EMBERLET_EXAMPLES", "12")),
+    "max_examples": int(os.environ.get("EMBERLET_EXAMPLES", "6")),
     "deadline": None,
     "suppress_health_check": list(HealthCheck),
 }
