@@ -116,6 +116,25 @@ def test_numbers_are_cut_before_they_are_quantized(
     np.testing.assert_array_equal(run(where, layer, x), np.where(y > 0, np.minimum(y, 255), 0).astype(np.uint8))
 
 
+@every("seed", range(16))
+def test_levels_of_products_and_sums_are_cut_where_they_reach_the_ends(where: str, seed: int) -> None:
+    rng, one = np.random.default_rng(seed), np.float32
+    a, b = rng.choice([0, 1, 100, 254, 255], (2, 4, 64)).astype(np.uint8)
+    points = [int(n) for n in rng.choice([0, 100, 255], 2)]
+    dtype = ["uint8", "uint16"][seed % 2]
+    zero, high = (40, 255) if dtype == "uint8" else (9000, 65535)
+    x, y = (a.astype(one) - points[0]) * one(0.5), (b.astype(one) - points[1]) * one(0.25)
+    real = x * y if seed % 4 < 2 else x + y
+    scale = float(max(one(1e-3), real.max()) / one(high - zero + rng.choice([0.4, 0.4999, 0.5001, 0.6, 7])))
+
+    def layer(a: Any, b: Any) -> Any:
+        x, y = F.dequantize_linear(a, 0.5, points[0]), F.dequantize_linear(b, 0.25, points[1])
+        return F.quantize_linear(x * y if seed % 4 < 2 else x + y, scale, zero, dtype=dtype)
+
+    want = np.clip(np.rint(real / one(scale)) + one(zero), 0, high).astype(dtype)
+    np.testing.assert_array_equal(run(where, layer, a, b), want)
+
+
 def test_a_gelu_that_is_quantized_between_its_operations(where: str) -> None:
     q = np.random.default_rng(0).integers(0, 256, (5, 70), np.uint8)
 

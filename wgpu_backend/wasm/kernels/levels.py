@@ -18,9 +18,11 @@ from ..assembler import f32, f32_bytes, f32x4, i32, i32x4, op, select
 from .operations import exponent
 
 _INFINITE = float("inf")
-_BOUNDED = ("mul", "add", "sub", "maximum", "minimum", "where")
-_DEEPEST = 12  # operations on operations that `_reach` follows
+_FINITE = 2.0**120  # less than it, a number and its sums and differences are floats that are not infinite
+_BOUNDED = ("mul", "div", "add", "sub", "maximum", "minimum", "where")
+_DEEPEST = 12  # operations on operations that `_interval` follows
 _LARGEST = 1 << 20  # of a quotient: larger ones become this, and are to saturate
+_SURELY, _ERROR = 0.499, 1e-6  # how far a number lies beyond a level that it is rounded to; relative, of `_interval`
 _ROUNDING, _ROUNDING_BITS = 12582912.0, 0x4B400000
 _SCALES = (2.0**-60, 2.0**60)  # whose quotients, and what remains of them, are neither subnormal nor infinite
 _FEW_BITS = 20  # of a scale, whose quotients take two instructions
@@ -86,7 +88,12 @@ def _with_rounding(e, value, found):
 
     def made():
         out = _quotient(e, *quotient.args) if _by_reciprocal(e, quotient) else e.vector(quotient)
-        out = op("f32x4.pmin", op("f32x4.pmax", f32x4(low - zero), out), f32x4(high - zero))
+        known = _interval(quotient, e.slots)
+        least, most = low - zero, high - zero
+        if known is None or known[0] < least - _SURELY + _ERROR * abs(least):
+            out = op("f32x4.pmax", f32x4(least), out)
+        if known is None or known[1] > most + _SURELY - _ERROR * abs(most):
+            out = op("f32x4.pmin", out, f32x4(most))
         return op("f32x4.add", out, f32x4(_ROUNDING))
 
     return e.keep((value.id, "rounded"), e.level(value), made)
@@ -196,7 +203,7 @@ def _quotient(e, x, scale):
         return op("f32x4.relaxed_madd", whole, f32x4(parts[0]), rest)
     by, times = f32x4(divisor), f32x4(1 / divisor)
     bounded = e.vector(x)
-    if _reach(x) > divisor * _LARGEST / 2:
+    if _reach(x, e.slots) > divisor * _LARGEST / 2:
         bounded = f.let(op("f32x4.pmin", bounded, f32x4(divisor * _LARGEST)))  # NaN is kept; -inf becomes NaN, too
     first = f.let(op("f32x4.mul", bounded, times))
     return op("f32x4.relaxed_madd", op("f32x4.relaxed_nmadd", first, by, bounded), times, first)
@@ -219,19 +226,42 @@ def _reciprocal(divisor):
     return high, _float32(exact - high)
 
 
-def _reach(value, depth=0):
-    """About the largest magnitude of a Value, where it follows from levels and known numbers; else infinite."""
+def _reach(value, slots):
+    """About the largest magnitude of a Value; infinite where `_interval` does not know it."""
+    found = _interval(value, slots)
+    return _INFINITE if found is None else max(abs(found[0]), abs(found[1]))
+
+
+def _interval(value, slots, depth=0):
+    """About the (least, largest) number of a Value, where both follow from levels and known numbers; else None. slots:
+    those that it loads from."""
     if value.op == "const" and value.type == "f32" and _known(value):
-        return min(abs(float(value.attr)), _INFINITE)
+        number = float(value.attr)
+        return (number, number) if abs(number) < _INFINITE else None
     if value.op == "cast" and value.type == "f32" and value.args[0].type in ("i32", "u32"):
-        found = bounds(value.args[0])
-        return max(abs(found[0]), abs(found[1])) if found else _INFINITE
+        return bounds(value.args[0], slots)
     if value.type != "f32" or value.op not in _BOUNDED or depth == _DEEPEST:
-        return _INFINITE
-    a, b = [_reach(v, depth + 1) for v in value.args[-2:]]
-    if not (a < _INFINITE and b < _INFINITE):
-        return _INFINITE
-    return a * b if value.op == "mul" else a + b
+        return None
+    a, b = [_interval(v, slots, depth + 1) for v in value.args[-2:]]
+    found = None if a is None or b is None else _combined(value.op, a, b)
+    return found if found and -_FINITE < found[0] and found[1] < _FINITE else None
+
+
+def _combined(name, a, b):
+    """The interval of an operation on numbers of two."""
+    if name in ("mul", "div"):
+        if name == "div" and b[0] <= 0 <= b[1]:
+            return None
+        corners = [x * y if name == "mul" else x / y for x in a for y in b]
+        return min(corners), max(corners)
+    if name == "add":
+        return a[0] + b[0], a[1] + b[1]
+    if name == "sub":
+        return a[0] - b[1], a[1] - b[0]
+    if name == "where":
+        return min(a[0], b[0]), max(a[1], b[1])
+    choose = max if name == "maximum" else min
+    return choose(a[0], b[0]), choose(a[1], b[1])
 
 
 def _divides_well(scale):
