@@ -218,7 +218,7 @@ class DoubledLstm(RecurrentLayer):
         return [w.call(name(w), own) for w in (self._gates(dialect), self._cells(dialect), self._tanh(dialect))]
 
     def _gates(self, dialect: str) -> Writer:
-        w = Writer(dialect, (X, "s", Y), ("zo", "to"))
+        w = Writer(dialect, ("e", "f", X), ("zo", "to"))
         w.go(X, w.place("zo"))
         with w.times("n", self.hidden):
             w.line("j = 4")
@@ -248,7 +248,7 @@ class DoubledLstm(RecurrentLayer):
         return w
 
     def _tanh(self, dialect: str) -> Writer:
-        w = Writer(dialect, (X, "s", P), ("st", "zo", "to"))
+        w = Writer(dialect, ("e", "f", X), ("st", "zo", "to"))
         w.go(X, w.place("zo", 8 * self.hidden))
         w.go(P, w.place("st", self.hidden))
         with w.times("n", self.hidden):
