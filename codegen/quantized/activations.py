@@ -156,7 +156,14 @@ def _quantized(graph: GraphProto, keep: Collection[str], others: bool) -> Iterat
             elif after.op_type not in FUSED:
                 break
             last = after.output[0]
-        yield node, reads, "" if last in left or node.output[0] in left else last
+        hidden = last in left or node.output[0] in left
+        yield node, reads, "" if hidden and not (node.op_type in PRODUCTS and _ends(last, uses, outputs)) else last
+
+
+def _ends(name: str, uses: Mapping[str, list[NodeProto]], outputs: Collection[str]) -> bool:
+    """Whether a tensor is what the softmax that ends a classifier reads: without a mask, and boards need its grid."""
+    after = uses.get(name, [])
+    return len(after) == 1 and after[0].op_type == "Softmax" and after[0].output[0] in outputs
 
 
 def _weight_of(
@@ -250,7 +257,9 @@ def quantized(
     uses = readers(graph)
     done: dict[tuple[str, int], str] = {}
     read = set(outputs)
-    for node, reads, _ in chosen:
+    written = {writes for *_, writes in chosen}
+    ends = [(n, [*n.input], "") for n in graph.node if n.op_type == "Softmax" and n.input[0] in written]
+    for node, reads, _ in [*chosen, *ends]:
         weight = _weight_of(node, constants, made) if node.op_type in PRODUCTS else None
         for i, name in enumerate(node.input):
             if name in given and name in reads:

@@ -362,6 +362,33 @@ def test_a_board_takes_the_same_model_and_gives_the_same_bytes(
     assert np.mean(steps) < 0.002
 
 
+def test_a_classifier_of_convolutions_gives_the_plans_levels_on_boards(tmp_path: Path, emberlet: Any) -> None:
+    """It ends in a softmax, which boards read by a grid."""
+    from emberlet import codegen
+    from emberlet.micro.builder.from_ir import read_graph
+    from emberlet.micro.builder.fuse import fuse
+    from emberlet.micro.builder.quantization.quantize import quantize_graph
+    from emberlet.micro.builder.quantization.reference import dequantize, quantize
+
+    source = Path(__file__).resolve().parents[1] / "models" / "mobile_cnn" / "model.onnx"
+    x = np.random.default_rng(3).normal(size=(16, 3, 32, 32)).astype(np.float32)
+    np.savez(tmp_path / "x.npz", image=x)
+    out = tmp_path / "out"
+    said = emberlet("quantize", source, "--name", "net", "--calibration", tmp_path / "x.npz", "--input", "image=image",
+                    "--out", out, "--time", "none", "--activations")  # fmt: skip
+    assert said.status == 0, said.err
+    board = quantize_graph(fuse(read_graph((out / "net.onnx").read_bytes(), "net")))
+    here, there = board.grids[board.inputs[0]], board.grids[board.outputs[0]]
+    wanted = np.asarray(codegen.load(out / "net.onnx", "numpy").compile(backend="numpy")(x))
+    steps = []
+    for image, y in zip(x, wanted, strict=True):
+        given = quantize(np.moveaxis(image, 0, -1), here.scale, here.zero)
+        found = board.run({board.inputs[0]: given})[board.outputs[0]]
+        steps.append(np.rint((dequantize(found, there.scale, there.zero).reshape(-1) - y) / there.scale))
+    assert np.abs(steps).max() <= 1  # where the float result lies between two levels
+    assert np.mean(np.asarray(steps) != 0) < 0.02
+
+
 def test_a_generated_module_is_quantized_too(digits: Path, data: Path, tmp_path: Path, emberlet: Any) -> None:
     assert emberlet("codegen", digits, "--out", tmp_path / "wide").status == 0
     words = ["--calibration", data, "--labels", "label", "--time", "none", "--json"]

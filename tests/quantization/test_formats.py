@@ -14,6 +14,7 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
+from emberlet import functional as F
 from emberlet import nn, store
 from emberlet.codegen.quantized import packing
 from emberlet.errors import DTypeError, EmberletError, FormatError, UnsupportedError
@@ -273,3 +274,40 @@ def test_names_of_tensors_have_63_bytes_at_most(tmp_path: Path) -> None:
     assert len(gguf.GGUFReader(tmp_path / "a.gguf").tensors) == 1
     with pytest.raises(FormatError, match=r"has 64 bytes.*rename="):
         store.save(store.store_of({"é" + "a" * 62: np.ones(3, np.float32)}), io.BytesIO(), format="gguf")
+
+
+def recurrent_and_convolution() -> Any:
+    net = emberlet.Module()
+    net.conv, net.rows, net.lstm = nn.Conv2d(8, 6, (2, 4)), nn.Conv1d(4, 4, 16, groups=2), nn.Lstm(32, 8)
+    return net
+
+
+def weights_of(net: Any) -> dict[str, Any]:
+    """The dequantized weights of convolutions and of the recurrent layer's matrices, by their names."""
+    found = {}
+    parts = [f"lstm.{gate}_gate.{part}_transform" for gate in ("input", "cell") for part in ("input", "hidden")]
+    for name in (f"{layer}.weight" for layer in ("conv", "rows", *parts)):
+        value = net
+        for part in name.split("."):
+            value = getattr(value, part)
+        found[name] = np.asarray(value.val())
+    return found
+
+
+@every("scheme", INTEGERS + FLOATS + MORE, share=3)
+def test_convolutions_and_recurrent_layers_come_back(scheme: dict[str, Any], tmp_path: Path) -> None:
+    """From emberlet's own formats into layers of the same scheme and into float layers."""
+    F.manual_seed(3)
+    net = recurrent_and_convolution()
+    net.quantize_weights(**scheme)
+    wanted = weights_of(net)
+    for ending in ("bpk", "safetensors", "npz"):
+        net.save_into(tmp_path / f"m.{ending}", overwrite=True)
+        same, wide = recurrent_and_convolution(), recurrent_and_convolution()
+        same.quantize_weights(**scheme)
+        opened = store.open(tmp_path / f"m.{ending}")
+        assert max(same.load_from(opened).quantized.values(), default=0.0) < 1e-12, ending
+        wide.load_from(opened, layout="burn")
+        for each in (same, wide):
+            for name, found in weights_of(each).items():
+                np.testing.assert_allclose(found, wanted[name], rtol=1e-6, atol=0, err_msg=f"{ending} {name}")
