@@ -6,6 +6,7 @@ import importlib.util
 import json
 import os
 import re
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -246,6 +247,16 @@ def test_ways_of_choosing_weights_that_do_not_fit_are_refused(
     assert said.status == 2
     assert why in said.err
     assert not (tmp_path / "out").exists()
+
+
+def test_files_are_written_although_nobody_reads_the_report(digits: Path, data: Path, tmp_path: Path) -> None:
+    words = ["quantize", digits, "--calibration", data, "--labels", "label", "--out", tmp_path / "out"]
+    words += ["--time", "none"]
+    with subprocess.Popen([sys.executable, "-m", "emberlet", *map(str, words)], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.close()
+        assert process.wait(120) == 0
+    assert sorted(p.name for p in (tmp_path / "out").iterdir()) == ["digits.bpk", "digits.py", "digits.quantized.html"]
 
 
 def test_a_folder_in_the_place_of_a_file_is_noticed_first(

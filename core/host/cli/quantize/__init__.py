@@ -159,15 +159,15 @@ def run(arguments: argparse.Namespace) -> int:
         held=scheme.keep,
         notes=(*_notes(samples), *source.notes, *_planless(source.planless)),
     )
+    failed = arguments.fail_below is not None and not comparison.share >= arguments.fail_below
+    # Before the report: who reads only its first lines, through a pipe, wants the files as well.
+    written = [] if failed else _write(out, source, text, model, more, report)
     print(json.dumps(report.as_json(), indent=2) if arguments.json else plain(str(report)))
-    if arguments.fail_below is not None and not comparison.share >= arguments.fail_below:
-        if not arguments.json:
-            print(plain(f"\n{comparison.share:.2%} is below {arguments.fail_below:.2%}: nothing was written"))
-        return 1
-    written = _write(out, source, text, model, more, report)
-    if not arguments.json:
+    if failed and not arguments.json:
+        print(plain(f"\n{comparison.share:.2%} is below {arguments.fail_below:.2%}: nothing was written"))
+    elif not arguments.json:
         print(plain(f"\nwrote {', '.join(written)}"))
-    return 0
+    return 1 if failed else 0
 
 
 def _write(out: Path, source: Any, text: str, model: Any, more: dict[str, bytes], report: Report) -> list[str]:
