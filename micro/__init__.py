@@ -2,4 +2,4 @@
 
 
 def __dir__():
-    return ["audio", "builder", "image", "stream"]
+    return ["audio", "builder", "image", "mfcc", "speech", "stream"]
