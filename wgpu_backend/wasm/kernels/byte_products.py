@@ -17,7 +17,7 @@ from ..assembler import i32, i32x4, memory, op
 from .contraction import FAR, PAGE, Contraction, _rows_of_tiles, problem
 from .emitter import size, total
 from .integers import MOST_ROWS, packed_products
-from .levels import bounds
+from .levels import bare, bounds
 from .nest import begin, finish
 from .runs import runs
 from .tail import LINE
@@ -81,9 +81,9 @@ class _Bytes(Contraction):
 
     def _split_left(self, slots):
         """Find the left operand as (a - `offset`) - z: a Value that is loaded and, less the offset, within int8."""
-        value, self.z = _bare(self.left), None
+        value, self.z = bare(self.left), None
         if value.op == "sub":
-            value, self.z = _bare(value.args[0]), value.args[1]
+            value, self.z = bare(value.args[0]), value.args[1]
         found = bounds(value, slots)
         if value.op != "load" or found is None or found[1] - found[0] > _SPAN:
             return False
@@ -397,12 +397,3 @@ class _Bytes(Contraction):
         left = op("i32.add", self.left_at, op("i32.mul", first_row, i32(self.depth)))
         packed_products(self, sums, left, self.depth, self.fours, self.four_bytes, self._add_product)
         self._store_tile(first_row, sums)
-
-
-def _bare(value):
-    """A Value without the casts and wrapping that leave integers within 8 bits, or the difference of two, unchanged."""
-    while (value.op == "cast" and value.type == "i32") or (value.op == "function" and value.attr == ("wrap_i", "16u")):
-        if value.args[0].type not in ("i32", "u32"):
-            break
-        value = value.args[0]
-    return value

@@ -270,3 +270,12 @@ def _divides_well(scale):
 
 def _known(value):
     return value.op == "const" and not is_open(value.attr)
+
+
+def bare(value):
+    """A Value without the casts and wrapping that leave integers within 8 bits, or the difference of two, unchanged."""
+    while (value.op == "cast" and value.type == "i32") or (value.op == "function" and value.attr == ("wrap_i", "16u")):
+        if value.args[0].type not in ("i32", "u32"):
+            break
+        value = value.args[0]
+    return value
