@@ -1,5 +1,5 @@
-// Compiles what a session of onnxruntime's API and `emberlet compile` import, with Pyodide's own Python: { files: { name: [source, what to
-// compile in its place] }, model } from stdin to { name: base64 of a .pyc } on stdout.
+// Compiles what a session of onnxruntime's API and `emberlet compile` import, with Pyodide's own Python: { files: { name:
+// [source, what to compile in its place] }, model } from stdin to { name: base64 of a .pyc } on stdout.
 import { readFileSync } from "node:fs";
 import { loadPyodide } from "./node_modules/pyodide/pyodide.mjs";
 
