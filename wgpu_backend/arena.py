@@ -11,6 +11,7 @@ from .plan.make import make_plan
 from .record import zero_points
 from .record.bounds import interval
 from .record.eight_bits import to_levels
+from .record.level_products import LevelProducts
 from .record.levels import levels
 from .record.node import numbers, refuse_values, signature
 from .record.primitives import Primitives
@@ -21,14 +22,9 @@ from .wasm.kernels.split import ENOUGH, LEAST_WORK
 from .wasm.prepare import prepare
 
 _CODE = 32 << 20  # bytes of plans' code, with what compilers make of it: a few of a training step's size
-_MOST = 1 << 15  # products within 255 * 255 that 32 bits sum
 
 
-def _fits(count):
-    return not is_open(count) and count <= _MOST
-
-
-class ArenaBackend(Primitives):
+class ArenaBackend(LevelProducts):
     """A backend whose plans have their buffers in one memory. It has besides:
 
     options; layout(plan, sizes, room, constants): a Layout (wasm/image.py) with `instance()`: a memory with
@@ -139,32 +135,6 @@ class ArenaBackend(Primitives):
         """`functional.to_levels` (record/eight_bits.py)."""
         return to_levels(x, zero, low, high, dtype)
 
-    def matmul(self, a, b):
-        """a @ b; of operands that were dequantized from 8 bits, by the exact sums of their integers."""
-        if _fits(a.shape[-1]) and len(a.shape) > 1 and len(b.shape) > 1:
-            left, right = levels(a), levels(b)
-            if left and right and left[1].size == 1 and (right[1].size == 1 or right[1].shape[-2] == 1):
-                return self._scaled(self.matmul_8bit(left[0], right[0]), left[1], right[1])
-        return Primitives.matmul(self, a, b)
-
-    def conv(self, x, weight, bias, stride, padding, dilation, groups):
-        """`conv`, in the same way."""
-        total = None
-        if _fits(shapes.size(weight.shape[1:])):
-            left, right = levels(x), levels(weight)
-            if left and right and left[1].size == 1:
-                scale = right[1]
-                if scale.size == 1 or scale.shape[0] == scale.size:
-                    total = self._conv_levels(left[0], right[0], stride, padding, dilation, groups)
-                    if scale.size > 1:
-                        scale = self.reshape(scale, (scale.size,) + (1,) * len(stride))
-                    total = self._scaled(total, left[1], scale)
-        if total is None:
-            return Primitives.conv(self, x, weight, bias, stride, padding, dilation, groups)
-        if bias is not None:
-            total = self.binary("add", total, self.reshape(bias, (bias.shape[0],) + (1,) * len(stride)))
-        return total
-
     def matmul_nbits(self, x, weight, scales, zero_points=None, group_indices=None, bias=None, **sizes):
         """The composite of that name (functional/quantized/packed_weights.py), in a plan by a kernel that unpacks the
         weights (record/packed_weights.py), unless x was dequantized, too: then by sums of integers, if it can."""
@@ -179,6 +149,9 @@ class ArenaBackend(Primitives):
                 return found
         return compose_matmul_nbits(x, weight, scales, zero_points, group_indices, bias, **sizes)
 
+    def _matmul_levels(self, a, b):
+        return self.matmul_8bit(a, b)
+
     def _conv_levels(self, x, weight, stride, padding, dilation, groups):
         """`conv_8bit`; of few pixels, channels are columns of a product, so that vectors are full."""
         n, channels, pixels = weight.shape[0], x.shape[1], shapes.size(x.shape[2:])
@@ -189,10 +162,6 @@ class ArenaBackend(Primitives):
         left, right = self.reshape(x, (channels, pixels)), self.reshape(weight, (n, channels))
         total = self.matmul_8bit(self.permute(left, (1, 0)), self.permute(right, (1, 0)))
         return self.reshape(self.permute(total, (1, 0)), (1, n) + tuple(x.shape[2:]))
-
-    def _scaled(self, total, a_scale, b_scale):
-        """int32 sums times the scales of their operands."""
-        return self.binary("mul", self.cast(total, dtypes.float32), self.binary("mul", a_scale, b_scale))
 
     def _sorted_positions(self, x, descending):
         return self._tensor("sort_runs", (x.data,), descending, dtypes.int64, x.shape)

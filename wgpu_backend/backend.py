@@ -8,6 +8,7 @@ from emberlet.tensor import Tensor
 from .device import can_wait, must_await
 from .kernels.table import Options
 from .plan.make import make_plan, places_of
+from .record.level_products import LevelProducts
 from .record.node import numbers, refuse_values, signature, unpacked
 from .record.primitives import Primitives
 from .run import storage
@@ -20,7 +21,7 @@ MAX_INPUTS = 7  # inputs of a custom kernel: WebGPU guarantees 8 storage buffers
 _PLAN_TEXT = 4 << 20  # bytes of plans (mostly WGSL) cached for graphs that were realized before
 
 
-class WgpuBackend(Primitives):
+class WgpuBackend(LevelProducts):
     """Tensors on GPU number `index`. strict: an operation that would run on the host raises UnsupportedError instead.
 
     planning: the backend records for plans to be saved, and never opens a device. check_indices: indices computed on
@@ -30,7 +31,7 @@ class WgpuBackend(Primitives):
     """
 
     name = "wgpu"
-    OVERRIDES = ("dot_product_attention", "matmul_nbits")
+    OVERRIDES = ("dot_product_attention", "matmul_nbits", "matmul_8bit", "conv_8bit")
 
     def __init__(self, index=0, device=None, strict=False, planning=False, check_indices=False):
         Primitives.__init__(self, index, strict, planning, check_indices)
@@ -264,6 +265,26 @@ class WgpuBackend(Primitives):
             if found is not None:
                 return found
         return compose_matmul_nbits(x, weight, scales, zero_points, group_indices, bias, **sizes)
+
+    def matmul_8bit(self, a, b):
+        """a @ b for int32 values within 255 of 0, in a plan by a kernel of bytes (record/byte_words.py)."""
+        found = self._matmul_levels(a, b)
+        return self.matmul(a, b) if found is None else found
+
+    def conv_8bit(self, x, weight, bias, stride, padding, dilation, groups):
+        """`conv` for such values, in the same way. bias: None."""
+        found = self._conv_levels(x, weight, stride, padding, dilation, groups)
+        return self.conv(x, weight, bias, stride, padding, dilation, groups) if found is None else found
+
+    def _matmul_levels(self, a, b):
+        from .record.byte_words import matmul
+
+        return matmul(a, b) if self.tracing else None
+
+    def _conv_levels(self, x, weight, stride, padding, dilation, groups):
+        from .record.byte_words import conv
+
+        return conv(x, weight, stride, padding, dilation, groups) if self.tracing else None
 
     def constant(self, node):
         """The value that a `program` takes for a leaf that is not an input."""

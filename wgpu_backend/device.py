@@ -51,6 +51,13 @@ def device_class(info):
     return "cpu" if info["adapter_type"] == "CPU" else "gpu"
 
 
+DOTS = "packed_4x8_integer_dot_product"
+DOT = "    return dot4I8Packed(a, b);"  # in shaders/math.wgsl
+SHIFTED_DOT = """    let p = vec4<i32>(vec4<u32>(a) << vec4<u32>(24u, 16u, 8u, 0u)) >> vec4<u32>(24u);
+    let q = vec4<i32>(vec4<u32>(b) << vec4<u32>(24u, 16u, 8u, 0u)) >> vec4<u32>(24u);
+    return dot(p, q);"""
+
+
 class Device:
     """A GPU device with a pool of buffers and a cache of pipelines. raw: the wgpu-py (or browser) device."""
 
@@ -59,6 +66,8 @@ class Device:
         self.queue = raw.queue
         self.device_class = device_class(raw.adapter_info)
         self.subgroups = "subgroups" in raw.features
+        # wgpu-native compiles all of WGSL; browsers list what they know beyond its first version.
+        self.knows_dots = DOTS in getattr(raw, "wgsl_language_features", (DOTS,))
         self.page_bytes = page_size(raw.limits)
         self.workgroup_bytes = raw.limits["max-compute-workgroup-storage-size"]
         self.max_bindings = min(16, raw.limits["max-storage-buffers-per-shader-stage"])
@@ -268,9 +277,14 @@ class Device:
             found = self.keep(source, pipeline)
         return found
 
+    def module(self, name, source):
+        """The shader module of a WGSL source."""
+        code = source if self.knows_dots else source.replace(DOT, SHIFTED_DOT)
+        return self.raw.create_shader_module(label=name, code=code)
+
     def compiled(self, name, source):
         """A pipeline for a WGSL source, compiled now."""
-        module = self.raw.create_shader_module(label=name, code=source)
+        module = self.module(name, source)
         return self.raw.create_compute_pipeline(
             label=name, layout="auto", compute={"module": module, "entry_point": "main"}
         )

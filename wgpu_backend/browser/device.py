@@ -56,6 +56,11 @@ class GPUDevice(classes.GPUDevice):
         self._on_error: Callable[[classes.GPUError], None] | None = None
         self._on_error_proxy: Any = None
 
+    @property
+    def wgsl_language_features(self) -> set[str]:
+        """The WGSL language extensions of this browser."""
+        return set(bridge.languageFeatures(bridge.gpu()))
+
     # -- buffers --------------------------------------------------------------------------------------------------
 
     def create_buffer(

@@ -23,10 +23,10 @@ MAX_MEMBERS = 48  # inlined nodes of one item: bounds the recursion of lowering 
 MAX_DIAMOND = 24  # elementwise nodes between a fork in an epilogue and the node where its branches join
 CHEAP = 3  # a node of at most this cost may be recomputed instead of stored
 
-_HEAVY = ("matmul", "conv", "attention", "packed")
+_HEAVY = ("matmul", "conv", "dot_bytes", "attention", "packed")
 # Operations whose kernels can take an epilogue.
-_OPENING = ("reduce", "argreduce", "matmul", "conv", "pool", "cumulative", "attention", "packed")
-_REREADS = ("attention", "matmul", "conv", "pool", "scatter", "sort_runs", "merge_runs", "recurrence")
+_OPENING = ("reduce", "argreduce", "matmul", "conv", "dot_bytes", "pool", "cumulative", "attention", "packed")
+_REREADS = ("attention", "matmul", "conv", "dot_bytes", "pool", "scatter", "sort_runs", "merge_runs", "recurrence")
 
 
 class Fusion:

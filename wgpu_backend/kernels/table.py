@@ -201,6 +201,7 @@ _SPECIAL = {
     "recurrence": _recurrence,
     "matmul": _contraction,
     "conv": _contraction,
+    "dot_bytes": _contraction,
     "cumulative": _cumulative,
     "scatter": _scatter,
     "sort_runs": _sort,

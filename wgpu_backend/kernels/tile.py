@@ -32,6 +32,8 @@ class _Tiled:
         self.problem = problem(item.anchor)
         self.lowering = Lowering(item, stored)
         self.type = storage.register(item.anchor.dtype)
+        self.words = item.anchor.op == "dot_bytes"
+        self.read_type = "u32" if self.words else self.type  # of operands
         p = self.problem
         self.row_tiles = (p.rows + tile.rows - 1) // tile.rows
         self.column_tiles = (p.columns + tile.columns - 1) // tile.columns
@@ -100,7 +102,7 @@ class _Tiled:
         out = wgsl.Renderer(low.slots)
         for i in range(tile.rows):
             for q in range(len(self.chunks)):
-                zero = "{}()".format(self._vector_type(q))
+                zero = "{}()".format(self._vector_type(q, self.type))
                 out.line("var acc{}_{} = {};".format(i, q, zero))
         for counter, extent in loops:
             if split and counter == "r0":
@@ -112,7 +114,7 @@ class _Tiled:
             b = [self._vector(out, k, q, right[k]) for q in range(len(self.chunks))]
             for i in range(tile.rows):
                 for q in range(len(b)):
-                    out.line("acc{0}_{1} = acc{0}_{1} + {2} * {3};".format(i, q, a[i], b[q]))
+                    out.line("acc{0}_{1} = acc{0}_{1} + {2};".format(i, q, self._products(a[i], b[q], q)))
         for counter, extent in loops:
             if is_open(extent) or extent > 1 or (split and counter == "r0"):
                 out.close()
@@ -156,9 +158,19 @@ class _Tiled:
         out.line("return;")
         out.close()
 
-    def _vector_type(self, q):
+    def _vector_type(self, q, type):
         width = self.chunks[q][1]
-        return "vec{}<{}>".format(width, self.type) if width > 1 else self.type
+        return "vec{}<{}>".format(width, type) if width > 1 else type
+
+    def _products(self, a, b, q):
+        """The products of an element of the left operand and chunk q of the right one."""
+        if not self.words:
+            return "{} * {}".format(a, b)
+        width = self.chunks[q][1]
+        if width == 1:
+            return "dot_bytes({}, {})".format(a, b)
+        each = ["dot_bytes({}, {}.{})".format(a, b, "xyzw"[i]) for i in range(width)]
+        return "{}({})".format(self._vector_type(q, self.type), ", ".join(each))
 
     def _cell(self, i, j):
         """The name of the sum of row i and column j."""
@@ -178,7 +190,7 @@ class _Tiled:
             if all(v.op == "component" and v.args[0] is whole for v in values):
                 return out.name(whole)
         names = [out.name(v) for v in values]
-        out.line("let b{}_{} = {}({});".format(k, q, self._vector_type(q), ", ".join(names)))
+        out.line("let b{}_{} = {}({});".format(k, q, self._vector_type(q, self.read_type), ", ".join(names)))
         return "b{}_{}".format(k, q)
 
     def _vectors(self, line):

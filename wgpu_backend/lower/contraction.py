@@ -46,8 +46,8 @@ class Problem:
 
 
 def problem(node):
-    """The Problem of a matmul or conv node."""
-    return _matmul(node) if node.op == "matmul" else _conv(node)
+    """The Problem of a matmul, conv or dot_bytes node."""
+    return _matmul(node) if node.arg is None else _conv(node)
 
 
 def _matmul(node):

@@ -62,16 +62,18 @@ class Lowering:
         """Four loads as the components of one vec4 load, or None if they are not contiguous and aligned."""
         slot = None
         for v in four:
-            if v.op != "load" or v.type != "f32" or (slot is not None and v.attr[0] != slot):
+            if v.op != "load" or (slot is not None and v.attr[0] != slot):
                 return None
             slot = v.attr[0]
+            if v.type != "f32" and (v.type != "u32" or self.slots.types[slot] not in ("u32", "vec4<u32>")):
+                return None  # only floats, and whole words
         if not ix.consecutive([v.attr[1] for v in four]):
             return None
         if self.slots.types[slot][:4] != "vec4":
             self.slots.types[slot] = "vec4<{}>".format(self.slots.types[slot])
         at = ix.quarter(four[0].attr[1])
         whole = self.build.make("load4", "vec4", (), (slot, at), (slot, at.key))
-        return [self.build.make("component", "f32", (whole,), i) for i in range(4)]
+        return [self.build.make("component", four[i].type, (whole,), i) for i in range(4)]
 
     def value(self, node, indices):
         key = (id(node), tuple([i.identity for i in indices]))

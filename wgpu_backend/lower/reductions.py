@@ -74,7 +74,9 @@ def _argreduce(node):
     return Specification("arg" + op, storage.word(x.dtype), [x.shape[axis]], body, lambda inner: inner[0])
 
 
-def _product(lowering, a, b):
+def _product(lowering, a, b, node=None):
+    if node is not None and node.op == "dot_bytes":
+        return lowering.build.make("function", "i32", (a, b), ("dot_bytes",))
     return lowering.build.make("mul", a.type, (a, b))
 
 
@@ -87,6 +89,7 @@ def _matmul(node):
             lowering,
             lowering.operand(a, lead + [out[-2], inner[0]]),
             lowering.operand(b, lead + [inner[0], out[-1]]),
+            node,
         )
 
     return Specification("sum", storage.word(node.dtype), [a.shape[-1]], body)
@@ -114,7 +117,7 @@ def _conv(node):
             w = window(out[2 + i], inner[1 + i], stride[i], padding[i], dilation[i])
             conditions.append((w, x.shape[2 + i]))
             at.append(w.bounded(0, x.shape[2 + i] - 1))
-        product = _product(lowering, lowering.value(x, at), lowering.value(weight, [out[1]] + list(inner)))
+        product = _product(lowering, lowering.value(x, at), lowering.value(weight, [out[1]] + list(inner)), node)
         return lowering.build.guard(conditions, product, lowering.build.const(0, product.type))
 
     return Specification("sum", storage.word(node.dtype), list(weight.shape[1:]), body)
@@ -167,7 +170,13 @@ def _packed(node):
     return Specification("sum", "f32", [(rows + each - 1) // each, each], body)
 
 
+def _dot_bytes(node):
+    """A product or, if the node has a window, a convolution of words of four bytes (record/byte_words.py)."""
+    return _matmul(node) if node.arg is None else _conv(node)
+
+
 SPECIFICATIONS = {
+    "dot_bytes": _dot_bytes,
     "packed": _packed,
     "reduce": _reduce,
     "argreduce": _argreduce,

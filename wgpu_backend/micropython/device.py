@@ -115,6 +115,7 @@ class Device:
         self.adapter = adapter
         self.adapter_info = adapter.info
         self.features = _features(device)
+        self.wgsl_language_features = set(bridge.languageFeatures())
         self.limits = _limits(device)
         self.queue = Queue(bridge.queue(device), self)
 

@@ -75,6 +75,7 @@ SCRIPT = """(() => {
     info: ({ info }) =>
       [info.vendor, info.architecture, info.device, info.description, info.isFallbackAdapter === true],
     features: ({ features }) => [...features],
+    languageFeatures: () => [...(navigator.gpu.wgslLanguageFeatures ?? [])],
     // Numbers arrive as 32-bit integers.
     limits: ({ limits }) => {
       const found = [];

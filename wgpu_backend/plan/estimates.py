@@ -20,6 +20,8 @@ def _flops(item):
     op = anchor.op
     if op in ("matmul", "conv"):
         return 2 * anchor.count * specification(anchor).size() + after
+    if op == "dot_bytes":
+        return 8 * anchor.count * specification(anchor).size() + after
     if op in ("reduce", "argreduce", "pool"):
         return anchor.count * specification(anchor).size() + after
     if op == "rows":

@@ -12,7 +12,7 @@ def reorder_weights(roots, compute, memo):
     """
     wanted = []
     for node in topological(roots):
-        if node.op != "conv":
+        if node.op not in ("conv", "dot_bytes") or node.arg is None:
             continue
         weight = node.srcs[1]
         groups = node.arg[3]

@@ -138,6 +138,22 @@ def _conv(host, node, srcs):
     return host.conv(x, weight, None, *node.arg)
 
 
+def _dot_bytes(host, node, srcs):
+    """The sum of the products of each of the words' bytes."""
+    total = None
+    for byte in range(4):
+        a, b = [_byte(host, words, byte) for words in srcs]
+        part = host.matmul(a, b) if node.arg is None else host.conv(a, b, None, *node.arg)
+        total = part if total is None else host.binary("add", total, part)
+    return total
+
+
+def _byte(host, words, byte):
+    """A signed byte of each word, in int32."""
+    up = host.binary("shift_left", host.bitcast(words, dtypes.int32), host.full((), 24 - 8 * byte, dtypes.int32))
+    return host.binary("shift_right", up, host.full((), 24, dtypes.int32))
+
+
 def _attention(host, node, srcs):
     from emberlet.functional.transformer.dot_product_attention import dot_product_attention
 
@@ -183,6 +199,7 @@ _EVALUATE = {
     "merge_runs": lambda host, n, s: s[1],
     "matmul": lambda host, n, s: host.matmul(*_wide(host, n, s)),
     "conv": _conv,
+    "dot_bytes": _dot_bytes,
     "packed": _packed,
     "pool": lambda host, n, s: host.pool(n.arg[0], s[0], n.arg[1], n.arg[2], n.arg[3], n.arg[4]),
     "attention": _attention,

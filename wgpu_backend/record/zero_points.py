@@ -27,8 +27,8 @@ def factors(a, b):
     q, zero = found
     if zero.size > 1 and zero.shape[-1] != 1:
         return a, b, None
-    sums = _sums(b, (0,))
-    return (a, b, None) if sums is None else (q, b, a.backend.binary("mul", zero, sums))
+    of_weights = sums(b, (0,))
+    return (a, b, None) if of_weights is None else (q, b, a.backend.binary("mul", zero, of_weights))
 
 
 def pictures(x, weight, padding):
@@ -36,10 +36,10 @@ def pictures(x, weight, padding):
     0."""
     weight = _signed(_less_number(weight))
     found = _late(x)
-    sums = None
+    of_weights = None
     if found is not None and found[1].size == 1:
-        sums = _sums(weight, tuple(range(1, len(weight.shape))))
-    if sums is None:
+        of_weights = sums(weight, tuple(range(1, len(weight.shape))))
+    if of_weights is None:
         return x, weight, padding, None
     backend, (q, zero) = x.backend, found
     if [p for p in padding if tuple(p) != (0, 0)]:
@@ -47,8 +47,8 @@ def pictures(x, weight, padding):
         around = backend.pad(x, ((0, 0), (0, 0)) + tuple(padding), 0)
         q = backend.cast(backend.binary("add", around, zero), q.dtype)
         padding = ((0, 0),) * len(padding)
-    sums = backend.reshape(sums, (weight.shape[0],) + (1,) * (len(weight.shape) - 2))
-    return q, weight, padding, backend.binary("mul", zero, sums)
+    of_weights = backend.reshape(of_weights, (weight.shape[0],) + (1,) * (len(weight.shape) - 2))
+    return q, weight, padding, backend.binary("mul", zero, of_weights)
 
 
 def _parts(x):
@@ -100,7 +100,7 @@ def _signed(w):
     return backend.binary("sub", backend.cast(q, dtypes.int32), backend.full((), point - 128, dtypes.int32))
 
 
-def _sums(w, axes):
+def sums(w, axes):
     """The sums of constant weights along axes, the first or all others, in int32; None if they are not known."""
     found = None if is_open(w.size) or not w.size or depends_on_input(w.data) else _parts(w)
     if found is None:
@@ -110,13 +110,13 @@ def _sums(w, axes):
     if known[0] is None or (known[1] is None and found[1] is not None):
         return None
     count = max(1, PIECE * w.shape[0] // w.size)
-    sums = [host.reduce("sum", piece, axes, False) for piece in _pieces(host, known[0], known[1], count)]
-    total = sums[0]
+    found = [host.reduce("sum", piece, axes, False) for piece in _pieces(host, known[0], known[1], count)]
+    total = found[0]
     if axes == (0,):
-        for more in sums[1:]:
+        for more in found[1:]:
             total = host.binary("add", total, more)
     else:
-        total = host.concat(sums, 0)
+        total = host.concat(found, 0)
     return w.backend.from_bytes(host.to_bytes(total), dtypes.int32, total.shape)
 
 

@@ -67,7 +67,7 @@ def _started(device, kernels):
                 found[source] = compiled
                 continue
             try:
-                module = device.raw.create_shader_module(label=name, code=source)
+                module = device.module(name, source)
                 promise = device.raw.create_compute_pipeline_async(
                     label=name, layout="auto", compute={"module": module, "entry_point": "main"}
                 )

@@ -477,6 +477,10 @@ fn unpack_u8(word: u32) -> vec4<u32> {
     return (vec4<u32>(word) >> vec4<u32>(0u, 8u, 16u, 24u)) & vec4<u32>(255u);
 }
 
+fn dot_bytes(a: u32, b: u32) -> i32 {
+    return dot4I8Packed(a, b);
+}
+
 fn pack_four(v: vec4<u32>) -> u32 {
     let bytes = (v & vec4<u32>(255u)) << vec4<u32>(0u, 8u, 16u, 24u);
     return bytes.x | bytes.y | bytes.z | bytes.w;

@@ -1,0 +1,178 @@
+"""Products and convolutions of 8-bit integers in plans: kernels multiply four bytes of a word at once, and the sums are
+NumPy's, exactly."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import emberlet
+import numpy as np
+import pytest
+from emberlet import Tensor, dtypes
+from emberlet import functional as F
+from emberlet.backend import Backend
+from emberlet.wgpu_backend.backend import WgpuBackend
+from emberlet.wgpu_backend.compiled import compile
+from emberlet.wgpu_backend.record import byte_words
+from emberlet.wgpu_backend.record.host_evaluation import values_of
+
+KINDS = (np.int8, np.uint8)
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small products take the kernel, too."""
+    monkeypatch.setattr(byte_words, "LEAST_WORK", 0)
+
+
+def drawn(draw: np.random.Generator, kind: Any, shape: tuple[int, ...]) -> Any:
+    """Integers of all sizes, the ends among them."""
+    ends = [np.iinfo(kind).min, np.iinfo(kind).max]
+    x = draw.integers(ends[0], ends[1] + 1, shape, kind)
+    return np.where(draw.random(shape) < 0.1, draw.choice(ends, shape), x).astype(kind)
+
+
+def zero_point(draw: np.random.Generator, kind: Any, shape: tuple[int, ...] = ()) -> Any:
+    return np.zeros(shape, kind) if draw.random() < 0.3 else drawn(draw, kind, shape)
+
+
+def convolved(x: Any, w: Any, stride: int, padding: int, dilation: int, groups: int) -> Any:
+    """The convolution of integers by its definition, in int64."""
+    x = np.pad(x, ((0, 0), (0, 0), (padding, padding), (padding, padding)))
+    reach = [dilation * (n - 1) + 1 for n in w.shape[2:]]
+    windows = np.lib.stride_tricks.sliding_window_view(x, reach, (2, 3))
+    windows = windows[:, :, ::stride, ::stride, ::dilation, ::dilation]
+    split = windows.reshape(len(x), groups, x.shape[1] // groups, *windows.shape[2:])
+    found = np.einsum("ngcyxij,gocij->ngoyx", split, w.reshape(groups, -1, *w.shape[1:]))
+    return found.reshape(len(x), len(w), *found.shape[3:])
+
+
+def planned(gpu: Backend, function: Any, x: Any, **options: Any) -> Any:
+    return compile(function, emberlet.asarray(x, backend=gpu), backend=gpu, **options)
+
+
+def constant(gpu: Backend, x: Any) -> Tensor:
+    return emberlet.asarray(x, backend=gpu)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_products_are_numpys(gpu: Backend, compiled: list[str], seed: int) -> None:
+    draw = np.random.default_rng(seed)
+    left, right = draw.choice(KINDS), draw.choice(KINDS)
+    lead = [(), (3,), (2, 3)][seed % 3]
+    m, k, n = int(draw.integers(7, 40)), int(draw.integers(50, 150)), int(draw.integers(90, 120))
+    a, b = drawn(draw, left, (*lead, m, k)), drawn(draw, right, (k, n))
+    z = zero_point(draw, left, [(), (*(1 for _ in lead), m, 1)][seed % 2])
+    v = zero_point(draw, right, [(), (1, n)][seed // 2 % 2])
+    weights = [constant(gpu, t) for t in (b, z, v)]
+    run = planned(gpu, lambda x: F.matmul_integer(x, *weights), a)
+    want = (a.astype(np.int64) - z) @ (b.astype(np.int64) - v)
+    np.testing.assert_array_equal(np.asarray(run(a)), want)
+    assert any("dot4I8Packed" in source for source in compiled)
+
+
+@pytest.mark.parametrize("seed", range(16))
+def test_convolutions_are_numpys(gpu: Backend, compiled: list[str], seed: int) -> None:
+    draw = np.random.default_rng(100 + seed)
+    left, right = draw.choice(KINDS), draw.choice(KINDS)
+    groups = int(draw.choice([1, 1, 2]))
+    channels, outputs = groups * int(draw.integers(3, 10)), groups * int(draw.integers(5, 20))
+    taps = [(1, 1), (3, 3), (1, 5), (2, 3)][seed % 4]
+    stride, padding, dilation = int(draw.integers(1, 3)), int(draw.integers(0, 3)), int(draw.integers(1, 3))
+    x = drawn(draw, left, (2, channels, int(draw.integers(30, 40)), int(draw.integers(30, 41))))
+    w = drawn(draw, right, (outputs, channels // groups, *taps))
+    z = zero_point(draw, left)
+    v = zero_point(draw, right, [(), (outputs,)][seed // 4 % 2])
+    weights = [constant(gpu, t) for t in (w, z, v)]
+    run = planned(gpu, lambda x: F.conv_integer(x, *weights, stride, padding, dilation, groups), x)
+    of_output = v.reshape(-1, 1, 1, 1).astype(np.int64)
+    want = convolved(x.astype(np.int64) - z, w.astype(np.int64) - of_output, stride, padding, dilation, groups)
+    np.testing.assert_array_equal(np.asarray(run(x)), want)
+    assert any("dot4I8Packed" in source for source in compiled)
+
+
+def test_zero_points_may_come_with_the_call(gpu: Backend) -> None:
+    draw = np.random.default_rng(1)
+    x, w = drawn(draw, np.uint8, (1, 8, 20, 20)), drawn(draw, np.int8, (16, 8, 3, 3))
+    weight = constant(gpu, w)
+
+    def model(x: Tensor, z: Tensor) -> Tensor:
+        return F.conv_integer(x, weight, z, padding=1)
+
+    run = compile(model, constant(gpu, x), constant(gpu, np.uint8(7)), backend=gpu)
+    for z in (0, 7, 255):
+        want = convolved(x.astype(np.int64) - z, w.astype(np.int64), 1, 1, 1, 1)
+        np.testing.assert_array_equal(np.asarray(run(x, np.array(z, np.uint8))), want)
+
+
+def test_one_plan_serves_every_number_of_pictures(gpu: Backend) -> None:
+    draw = np.random.default_rng(2)
+    w = drawn(draw, np.int8, (16, 6, 3, 3))
+    weight = constant(gpu, w)
+    first = drawn(draw, np.uint8, (2, 6, 24, 24))
+    run = planned(gpu, lambda x: F.conv_integer(x, weight, 3), first, dims={"x": {0: ("count", 5)}})
+    for count in (1, 4):
+        x = drawn(draw, np.uint8, (count, 6, 24, 24))
+        want = convolved(x.astype(np.int64) - 3, w.astype(np.int64), 1, 0, 1, 1)
+        np.testing.assert_array_equal(np.asarray(run(x)), want)
+
+
+def test_a_device_without_the_language_feature_unpacks_by_shifts(gpu: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
+    draw = np.random.default_rng(3)
+    a, b = drawn(draw, np.int8, (20, 61)), drawn(draw, np.int8, (61, 67))
+    weight, texts = constant(gpu, b), []
+    raw = gpu.device.raw
+    made = raw.create_shader_module
+
+    def create(**given: Any) -> Any:
+        texts.append(given["code"])
+        return made(**given)
+
+    monkeypatch.setattr(gpu.device, "knows_dots", False)
+    monkeypatch.setattr(raw, "create_shader_module", create)
+    run = planned(gpu, lambda x: F.matmul_integer(x, weight), a)
+    np.testing.assert_array_equal(np.asarray(run(a)), a.astype(np.int64) @ b)
+    assert any("dot_bytes" in text for text in texts)
+    assert not any("dot4I8Packed" in text for text in texts)
+
+
+def test_dequantized_operands_are_summed_as_integers(gpu: Backend, compiled: list[str]) -> None:
+    draw = np.random.default_rng(4)
+    q, w = drawn(draw, np.uint8, (1, 16, 15, 15)), drawn(draw, np.int8, (24, 16, 1, 1))
+    scales = draw.uniform(0.01, 0.02, 24).astype(np.float32)
+    weight, scale = constant(gpu, w), constant(gpu, scales)
+
+    def model(x: Tensor) -> Tensor:
+        levels = F.dequantize_linear(weight, scale, axis=0)
+        return F.conv(F.dequantize_linear(x, 0.5, constant(gpu, np.uint8(9))), levels)
+
+    total = convolved(q.astype(np.int64) - 9, w.astype(np.int64), 1, 0, 1, 1)
+    want = total.astype(np.float32) * (np.float32(0.5) * scales).reshape(-1, 1, 1)
+    np.testing.assert_array_equal(np.asarray(planned(gpu, model, q)(q)), want)
+    assert any("dot4I8Packed" in source for source in compiled)
+
+
+def test_depthwise_convolutions_stay_products_of_floats(gpu: Backend, compiled: list[str]) -> None:
+    """A word would hold one term."""
+    draw = np.random.default_rng(6)
+    x, w = drawn(draw, np.uint8, (1, 32, 20, 20)), drawn(draw, np.int8, (32, 1, 3, 3))
+    weight = constant(gpu, w)
+
+    def model(x: Tensor) -> Tensor:
+        return F.conv(F.dequantize_linear(x, 0.5), F.dequantize_linear(weight, 0.25), groups=32)
+
+    want = convolved(x.astype(np.int64), w.astype(np.int64), 1, 0, 1, 32) * 0.125
+    np.testing.assert_array_equal(np.asarray(planned(gpu, model, x)(x)), want)
+    assert not any("dot_bytes" in source for source in compiled)
+
+
+def test_the_host_sums_the_same_bytes() -> None:
+    """A plan made without a GPU computes its constants there."""
+    draw = np.random.default_rng(5)
+    a, b = drawn(draw, np.int8, (3, 5, 4)), drawn(draw, np.int8, (5, 7, 4))
+    backend = WgpuBackend(planning=True)
+    words = [backend.from_bytes(x.tobytes(), dtypes.uint32, x.shape[:2]) for x in (a, b)]
+    total = backend._record("dot_bytes", words, (), "dot_bytes", None, dtypes.int32, (3, 7))
+    (found,) = values_of([total.data], backend.host)
+    want = np.einsum("mkb,knb->mn", a.astype(np.int64), b.astype(np.int64))
+    np.testing.assert_array_equal(np.asarray(found), want)
