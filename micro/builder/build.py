@@ -332,13 +332,13 @@ def _main_source(built: BuildResult, options: Options, deployed: Deployed | None
 
 
 def _write_sources(built: BuildResult, options: Options) -> None:
-    program, name = built.program, options.name
+    program, name, apart = built.program, options.name, options.layers or options.steps
     built.sources[f"{name}.py"] = _main_source(built, options)
     if program.is_float:
-        built.sources[f"{name}_kernels.py"] = kernels_source(program, "float32")
+        built.sources[f"{name}_kernels.py"] = kernels_source(program, "float32", apart=apart)
     else:
-        built.sources[f"{name}_kernels.py"] = kernels_source(program, "viper")
-        built.sources[f"{name}_bytecode.py"] = kernels_source(program, "bytecode")
+        built.sources[f"{name}_kernels.py"] = kernels_source(program, "viper", apart=apart)
+        built.sources[f"{name}_bytecode.py"] = kernels_source(program, "bytecode", apart=apart)
     more = more_sources(program, options.layers, options.steps, "float32" if program.is_float else "viper")
     built.sources.update((f"{key}.py", text) for key, text in more.items())
     if options.weights in ("module", "frozen"):
@@ -366,7 +366,7 @@ def _compile(built: BuildResult, options: Options) -> None:
         own = arch if options.in_assembly else ""
         if arch:
             files.pop(f"{name}_bytecode.mpy", None)
-            source = kernels_source(built.program, "viper", own)
+            source = kernels_source(built.program, "viper", own, options.layers or options.steps)
             files[f"{native}.mpy"] = compile_mpy(source, native, arch, release, machine_code(built.program, own))
             for key, text in more_sources(built.program, options.layers, options.steps, "viper", own).items():
                 files[f"{key}.mpy"] = compile_mpy(text, key, None, release)

@@ -9,7 +9,8 @@ from .assembly.driver import ARGUMENTS, STATE
 from .assembly.frame import BUFFERS
 from .boards import KB, Board
 from .counting import instructions
-from .emit.kernels import assembly_kernels, driver_table, kernels_source
+from .emit.held import held_bytes
+from .emit.kernels import assembly_kernels, driver_table, is_held, kernels_source
 from .kernels.layer import Layer
 from .kernels.pool import _Pool, _Reduce
 from .program import Program
@@ -47,8 +48,8 @@ NUMBERS = 1184
 class Cost:
     """Sizes are in bytes. flash: the deployed files; code: machine code and bytecode, which is loaded into memory
     unless frozen; weights_in_ram: the weights and tables that are copied into memory; stack: the stack of `predict`,
-    most of it in kernel `deepest`; peak: the layer at which the arena is fullest; work: of `predict`, in
-    multiply-accumulates of a dense layer in int8.
+    most of it in kernel `deepest`; peak: the layer at which the arena is fullest; held: the copy of the state that an
+    interrupted inference leaves; work: of `predict`, in multiply-accumulates of a dense layer in int8.
     """
 
     flash: int
@@ -62,11 +63,12 @@ class Cost:
     peak: str
     is_float: bool
     work: float
+    held: int = 0
 
     @property
     def ram(self) -> int:
         """Bytes of the heap."""
-        return self.arena + self.code + self.weights_in_ram + OBJECTS
+        return self.arena + self.held + self.code + self.weights_in_ram + OBJECTS
 
     def cycles(self, board: Board) -> float:
         """Estimated cycles per inference."""
@@ -99,6 +101,7 @@ def cost(program: Program, files: Mapping[str, bytes], weights: str, flash: int,
         peak=program.peak,
         is_float=program.is_float,
         work=_floats(program) if program.is_float else instructions(program, arch) / VIPER,
+        held=held_bytes(program) * is_held(program, arch),
     )
 
 
@@ -156,10 +159,12 @@ def time_text(milliseconds: float) -> str:
 def report(name: str, c: Cost, boards: list[Board], weights: str) -> list[str]:
     """Lines for people to read: the model's requirements, and for each board whether it fits and the estimated time."""
     where = "copied into memory" if c.weights_in_ram else "read in place"
+    held = f"copy of the state {size_text(c.held)}; " if c.held else ""
     lines = [
         f"{name}: {'float32' if c.is_float else 'int8'}, {c.macs:,} multiply-accumulates",
         f"  flash   {size_text(c.flash)}, {size_text(c.weights)} of it weights and tables ({weights}, {where})",
-        f"  memory  {size_text(c.ram)}: arena {size_text(c.arena)}, fullest at {c.peak!r}; code {size_text(c.code)}; "
+        f"  memory  {size_text(c.ram)}: arena {size_text(c.arena)}, fullest at {c.peak!r}; {held}"
+        f"code {size_text(c.code)}; "
         f"weights {size_text(c.weights_in_ram)}; objects about {size_text(OBJECTS)}",
         f"  stack   about {size_text(c.stack)}, deepest in kernel {c.deepest!r}",
     ]
@@ -195,7 +200,7 @@ def flash_of(board: Board, weights: str) -> int:
 
 def _ways(c: Cost, board: Board, weights: str) -> list[str]:
     """The other choices of --weights with which the model fits."""
-    memory = {"romfs": c.ram - c.weights_in_ram, "frozen": c.arena + OBJECTS}
+    memory = {"romfs": c.ram - c.weights_in_ram, "frozen": c.arena + c.held + OBJECTS}
     # The module that opens the weights differs slightly in size, and so does an image from files.
     fits = c.flash + 4 * KB <= board.room
     return [way for way, needed in memory.items() if way != weights and needed + KB <= board.heap and fits]

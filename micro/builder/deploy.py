@@ -34,7 +34,8 @@ HELPERS = {
 }
 """Helper -> the files of `emberlet.micro` that it consists of."""
 
-DRAFT = ".emberlet-new"  # the folder on the board, in the one that is asked for, that new files are copied to
+# The folder on the board, in the one that is asked for, that new files are copied to. No model's name has a dot.
+DRAFT = ".emberlet.new"
 
 _MAKE_FOLDERS = """\
 import os

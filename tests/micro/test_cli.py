@@ -289,7 +289,7 @@ def test_deploy_copies_files(samples: Path, tmp_path: Path, capsys: pytest.Captu
     first, second, third = capsys.readouterr().out.split("mpremote ")[1:]
     assert first.startswith("connect /dev/ttyACM0 exec ") and third.startswith("connect /dev/ttyACM0 exec ")
     assert second.split()[:4] == ["connect", "/dev/ttyACM0", "fs", "cp"]
-    assert second.split()[-1] == ":/lib/.emberlet-new/"
+    assert second.split()[-1] == ":/lib/.emberlet.new/"
     assert f"{out}/armv6m/digits_kernels.mpy" in second
 
 

@@ -55,14 +55,14 @@ class _BoardFiles:
 def test_the_board_renames_all_files_once_they_are_there(to: str, tmp_path: Path) -> None:
     where = built(tmp_path / "dist") / "armv6m"
     flash = tmp_path / "flash"
-    draft = flash / to.strip("/") / ".emberlet-new"
+    draft = flash / to.strip("/") / ".emberlet.new"
     draft.mkdir(parents=True)
     (draft / "half.bpk").write_bytes(b"of a deployment that was interrupted")
     (draft.parent / "net.mpy").write_bytes(b"old")
     prepare, copy, publish = commands(tmp_path / "dist", to=to)
     board(flash, prepare[-1])
     assert not list(draft.iterdir())
-    assert copy == ["fs", "cp", str(where / "net.mpy"), str(where / "net.bpk"), f":{to}.emberlet-new/"]
+    assert copy == ["fs", "cp", str(where / "net.mpy"), str(where / "net.bpk"), f":{to}.emberlet.new/"]
     shutil.copy(where / "net.mpy", draft)
     (draft / "net.bpk").write_bytes(bytes(8999))
     with pytest.raises(OSError, match=r"net\.bpk"):
@@ -89,7 +89,7 @@ def test_a_deployment_that_was_interrupted_is_dropped_or_finished_by_the_next(re
     assert {p.name: p.read_bytes() for p in ready.parent.iterdir() if p.is_file()} == dict.fromkeys(
         ("net.mpy", "net.bpk"), due
     )
-    assert [p.name for p in ready.parent.iterdir() if p.is_dir()] == [".emberlet-new"]
+    assert [p.name for p in ready.parent.iterdir() if p.is_dir()] == [".emberlet.new"]
 
 
 def test_the_board_decides_which_files(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from ..functions import FROM_MATH
 from ..kernels.recurrence import Rows, SumsIn
 from ..kernels.writer import Writer
 from ..program import Program, Step
+from .held import END, bind_lines, changes_state, hold_source, spans
 from .inputs import TRIED, grid_table, has_grid, has_whole, in_grid, inputs_source
 from .outputs import is_listed, outputs_source
 
@@ -67,30 +68,58 @@ _ADDRESSES = [
 ]
 
 
-def kernels_source(program: Program, dialect: str, arch: str = "") -> str:
+def kernels_source(program: Program, dialect: str, arch: str = "", apart: bool = False) -> str:
     """The source of `bind(A, W, T)`, which returns a model's `run`, and of the kernels it needs; layers with equal
     kernels share one.
 
     dialect: "viper", "bytecode" or "float32", as in kernels/writer.py. arch: mpy-cross's name of an instruction set;
-    layers that have a kernel in its assembly use it.
+    layers that have a kernel in its assembly use it. apart: whether another module calls single layers.
 
     A: the arena, bytearray (float32: array of floats); W: weights; T: words (viper: aligned bytes; else array 'I').
-    `reset(A)` sets the model's state to its initial value. `prepare(W, T)` converts both from bytes to what `bind`
-    takes, in place if they are aligned. Buffers never move, so `bind` computes their addresses once. Bind a module
-    only once: where it has kernels in assembly, the addresses are the module's, and another `bind` changes them for
-    every `run`.
+    After `bind`, `reset(A)` sets the model's state to its initial value. `prepare(W, T)` converts both from bytes to
+    what `bind` takes, in place if they are aligned. Buffers never move, so `bind` computes their addresses once. Bind a
+    module only once: its addresses are the module's, and another `bind` changes them for every `run`.
     """
     made = _layers(program, dialect, arch)
     lines = _joined([line for group in made.groups for line in group])
-    whole = has_whole(program) and _is_one_call(lines)
+    at_once, held = _is_one_call(lines), _is_held(program, made, arch, apart)
+    whole = has_whole(program) and at_once
     own = [inputs_source(program, dialect, made.put, whole), outputs_source(program, bool(made.put), made.listed)]
-    text = "\n\n".join([*made.functions, *filter(None, own)])
+    text = "\n\n".join([*made.functions, *filter(None, own), *([hold_source(program)] * held)])
     begin = (
-        [f"global a, w, t, l{', kept' * _is_one_call(lines)}", *made.begin] if made.begin else []
+        [f"global a, w, t, l{', kept' * at_once}", *made.begin] if made.begin else []
     )  # as variables of `bind` they would be too many
-    run = ["def run():", *(f"    {line}" for line in lines or ["pass"])]
-    bind = "def bind(A, W, T):\n" + "".join(f"    {line}\n" for line in [*begin, *run, *_returned(lines)])
-    return "\n\n".join([_imports(text, dialect), text, bind, _reset(program), _PREPARE[dialect]]).lstrip("\n")
+    begin += bind_lines(program) * held
+    run = ["def run():", *(f"    {line}" for line in _held(lines, held) or ["pass"])]
+    ends = ["return run"] if held else _returned(lines)
+    bind = "def bind(A, W, T):\n" + "".join(f"    {line}\n" for line in [*begin, *run, *ends])
+    return "\n\n".join([_imports(text, dialect), text, bind, _reset(program, held), _PREPARE[dialect]]).lstrip("\n")
+
+
+def _held(lines: Sequence[str], held: bool) -> list[str]:
+    """Lines that change a state, so that an interrupt between them leaves that of before, if they are `held`."""
+    return ["hold()", *lines, END] if held else [*lines]
+
+
+def _is_held(program: Program, made: Emitted, arch: str, apart: bool) -> bool:
+    """Whether an interrupt can come while a state is changed: not where one call of a board's machine code, which is
+    not interrupted, changes all that there is. Kernels for any processor may run on a PC, where it is."""
+    steps = [group for step, group in zip(program.steps, made.groups, strict=True) if changes_state(program, step)]
+    changing = [line for group in steps for line in group]
+    lines = enumerate(_joined([line for group in made.groups for line in group]))
+    calls_of_them = {k for k, line in lines for part in changing if _covers(line, part)}
+    return bool(spans(program)) and (apart or not arch or len(calls_of_them) > 1)
+
+
+def _covers(line: str, part: str) -> bool:
+    """Whether a line of `run` is a part of it, or joins it with others."""
+    whole, own = _PART.fullmatch(line), _PART.fullmatch(part)
+    return int(whole[1]) <= int(own[1]) < int(whole[2]) if whole and own else line == part
+
+
+def is_held(program: Program, arch: str = "") -> bool:
+    """Whether the kernels' module of a plain build keeps a copy of the state while layers run."""
+    return _is_held(program, _layers(program, "float32" if program.is_float else "viper", arch), arch, False)
 
 
 @dataclass(frozen=True)
@@ -200,6 +229,7 @@ def timed_run(program: Program, dialect: str, arch: str = "") -> str:
     lines = list(made.begin)
     for k, group in enumerate(made.groups):
         lines += ["start = ticks_us()", *group, f"spans[{k}] = ticks_diff(ticks_us(), start)"]
+    lines = _held(lines, bool(spans(program)))
     return "def run(A, W, T, spans):\n" + "".join(f"    {line}\n" for line in lines)
 
 
@@ -209,6 +239,7 @@ def stepped_run(program: Program, dialect: str, arch: str = "") -> str:
     lines = list(made.begin)
     for group in made.groups:
         lines += [*group, "yield"]
+    lines = _held(lines, bool(spans(program)))
     return "def run(A, W, T):\n" + "".join(f"    {line}\n" for line in lines)
 
 
@@ -260,12 +291,10 @@ def _imports(text: str, dialect: str) -> str:
     return f"from math import {', '.join(used)}\n" if used else ""
 
 
-def _reset(program: Program) -> str:
-    lines = ["def reset(A):"]
+def _reset(program: Program, held: bool) -> str:
+    lines = []
     for place, size, repeated in (*program.states, *program.kept):
         step = f", {len(repeated)}" if len(repeated) > 1 else ""
-        lines.append(f"    for i in range({place}, {place + size}{step}):")
-        lines += [f"        A[i{f' + {k}' if k else ''}] = {value!r}" for k, value in enumerate(repeated)]
-    if len(lines) == 1:
-        lines.append("    pass")
-    return "\n".join(lines) + "\n"
+        lines.append(f"for i in range({place}, {place + size}{step}):")
+        lines += [f"    A[i{f' + {k}' if k else ''}] = {value!r}" for k, value in enumerate(repeated)]
+    return "def reset(A):\n" + "".join(f"    {line}\n" for line in _held(lines, held) or ["pass"])

@@ -118,8 +118,6 @@ def _state(program: Program, other: str = "") -> str:
         lines.append(f"labels = {labels!r}")
     if not program.is_float:
         lines.append("input, output = inputs[0], outputs[0]")
-    if (program.states or program.kept) and not program.calls_to_fill:
-        lines.append("_kernels.reset(A)")
     return "\n".join(lines) + "\n"
 
 
@@ -159,7 +157,7 @@ run = _kernels.bind(A, W, T)  # infers what lies in the inputs, which may be ove
 _RESET = '''
 def reset():
     """Forget what came before."""
-SETTLE    _kernels.reset(A)
+BEGINNING    _kernels.reset(A)
 '''
 
 _PREDICT_PROFILE = '''
@@ -168,7 +166,7 @@ def predict(*inputs, profile=False):
 COUNTED    for which in range(len(inputs)):
         put(inputs[which], which)
     if profile:
-SETTLING        from NAME_layers import profile
+BEGINS        from NAME_layers import profile
 
         print(profile())
     else:
@@ -179,8 +177,8 @@ SETTLING        from NAME_layers import profile
 # A stream's initial past is the result of zeros before its first step.
 _RESET_STREAM = '''
 def reset():
-    """Forget what came before: as if zeros had."""
-SETTLE    _kernels.reset(A)
+    """Forget what came before: as if zeros had. Call it again if it is interrupted."""
+BEGINNING    _kernels.reset(A)
     for _ in range({calls}):
         for i in range({start}, {end}):
             {zero}
@@ -365,7 +363,8 @@ def _functions(program: Program, layers: bool, steps: bool) -> str:
     counted = _COUNTED.format(len(program.inputs))
     run = steps_functions(program).replace("COUNTED", counted.replace("predict", "steps")) if steps else _RUN
     whole = has_whole(program) and not layers and not steps
-    parts = [run + _DIRECT * has_grid(program)]
+    first = "_kernels.reset(A)\n" * (bool(program.states or program.kept) and not program.calls_to_fill)
+    parts = [run + first + _DIRECT * has_grid(program)]
     if whole:
         parts.append(whole_begin(program))
     if program.calls_to_fill:
@@ -390,5 +389,5 @@ def _functions(program: Program, layers: bool, steps: bool) -> str:
     parts.append(predict.replace("COUNTED", counted if len(program.inputs) > 1 else ""))
     if program.calls_to_fill:
         parts.append("\nreset()\n")
-    text = "\n".join(parts).replace("SETTLING", "        _settle()\n" if steps else "")
-    return text.replace("SETTLE", "    _settle()\n" if steps else "")
+    begin = "    global _begun\n    _begun += 1\n" if steps else ""
+    return "\n".join(parts).replace("BEGINS", indent(begin, "    ")).replace("BEGINNING", begin)

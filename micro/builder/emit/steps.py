@@ -14,41 +14,30 @@ from {kernels} import *
 
 _STEPS = '''
 _run = _kernels.bind(A, W, T)
-_begun = 0  # how often the state was settled
-_kept = ()  # during a step-wise run, the state before it
-
-
-def _settle():
-    """Undo what a step-wise run that was abandoned did to the state."""
-    global _begun, _kept
-    _begun += 1
-    for place, held in _kept:
-        memoryview(A)[place : place + len(held)] = held
-    _kept = ()
+_begun = 0  # how many inferences were begun
 
 
 def run():
     """Infer what lies in the inputs, which may be overwritten."""
-    _settle()
+    global _begun
+    _begun += 1
     _run()
 
 
 def steps(*inputs):
     """Infer step by step, from the numbers of each input: a generator that gives back control after each layer. After
     its end `get` has the result. If it is abandoned before, the state stays as it was."""
-    global _kept
+    global _begun
     from NAME_steps import run
 
-COUNTED    _settle()
+COUNTED    _begun += 1
     begun = _begun
     for which in range(len(inputs)):
         put(inputs[which], which)
-    _kept = tuple((place, A[place : place + size]) for place, size in STATES)
     for _ in run(A, W, T):
         yield
         if begun != _begun:
             raise RuntimeError("another inference or reset() came in between")
-    _kept = ()
 '''
 
 
@@ -60,5 +49,4 @@ def steps_source(program: Program, dialect: str, arch: str = "") -> str:
 
 def steps_functions(program: Program) -> str:
     """`run` and `steps` of the module to import, whose line COUNTED checks the inputs."""
-    states = tuple((place, size) for place, size, _ in (*program.states, *program.kept))
-    return _STEPS.replace("NAME", program.name).replace("STATES", repr(states))
+    return _STEPS.replace("NAME", program.name)
