@@ -57,6 +57,11 @@ COSTS = {
     "depthwise doubled output of two": (5, 61, 58),
     "depthwise shifted output of two": (10, 40, 43),
     "depthwise weight": (5, 8, 8),
+    "depthwise tap of one": (2.6, 5.5, 6),
+    "depthwise plain output of one": (16, 46, 52),
+    "depthwise doubled output of one": (16, 88, 94),
+    "depthwise shifted output of one": (23, 66, 68),
+    "dense product of one": (2.5, 0, 0),
     "gru unit": (140, 150, 150),
     "lstm unit": (190, 200, 190),
     "short word": (5.3, 0, 0),
@@ -253,6 +258,8 @@ def assembly(name: str, n: Mapping[str, int]) -> dict[str, int]:
         columns = n["last"] // n["xstep"] + 2 if "last" in n else n["cols"]
         outs = n["rows"] * columns * (max(n["C"], 4) if "up" in n else n["C"])  # DSP instructions take four at once
         two = " of two" if "pairs" in name else ""
+        if "of_one" in name:
+            return {"depthwise tap of one": n["C"] * kh * kw, f"depthwise {_how(name)} output of one": n["C"]}
         return {
             f"depthwise tap{two}": outs * kh * kw,
             f"depthwise {_how(name)} output{two}": outs,
@@ -271,6 +278,8 @@ def assembly(name: str, n: Mapping[str, int]) -> dict[str, int]:
         return _short_rows(name, n["steps"])
     if name.startswith("whole_gru"):
         return _halves(name, n["steps"])
+    if name.startswith("dense_of_one"):
+        return {"dense product of one": n["K"], f"{_how(name)} output": 1, "place": 1}
     places = n.get("left") or n.get("rows", 1) * n.get("cols", 1)
     dense = "dense" if name.startswith("dense") else "conv"
     gather = "gathered" if "gather" in name else "taken"

@@ -41,8 +41,8 @@ class Buffer:
         return self.first <= other.last and other.first <= self.last
 
 
-def place(buffers: Sequence[Buffer]) -> int:
-    """Place every buffer; returns the size of the arena."""
+def place(buffers: Sequence[Buffer], step: int = 1) -> int:
+    """Place every buffer at a multiple of `step`; returns the size of the arena."""
     orders: tuple[Callable[[Buffer], tuple[int, ...]], ...] = (
         lambda b: (-b.size, b.first),
         lambda b: (b.first, -b.size),
@@ -53,7 +53,7 @@ def place(buffers: Sequence[Buffer]) -> int:
     for key in orders:
         for b in buffers:
             b.place = -1
-        size = max((_fit(b, buffers) for b in sorted(buffers, key=key)), default=0)
+        size = max((_fit(b, buffers, step) for b in sorted(buffers, key=key)), default=0)
         if best is None or size < best[0]:
             best = size, [b.place for b in buffers]
     assert best is not None
@@ -62,7 +62,7 @@ def place(buffers: Sequence[Buffer]) -> int:
     return best[0]
 
 
-def _fit(buffer: Buffer, others: Sequence[Buffer]) -> int:
+def _fit(buffer: Buffer, others: Sequence[Buffer], step: int) -> int:
     """Place a buffer in the smallest gap that holds it; returns its end."""
     taken = sorted((b.place, b.place + b.size) for b in others if b.place >= 0 and b.overlaps(buffer))
     gaps: list[tuple[int, int]] = []
@@ -70,7 +70,7 @@ def _fit(buffer: Buffer, others: Sequence[Buffer]) -> int:
     for low, high in taken:
         if low - end >= buffer.size:
             gaps.append((low - end, end))
-        end = max(end, high)
+        end = max(end, -(-high // step) * step)
     buffer.place = min(gaps)[1] if gaps else end
     return buffer.place + buffer.size
 
@@ -91,6 +91,9 @@ def _living(buffers: Sequence[Buffer], step: int) -> int:
 
 BEYOND = 4
 """Bytes after the arena and after the weights, since kernels in assembly read whole words."""
+
+WORD = 4
+"""Where kernels in assembly copy them, buffers begin at whole words: a copy by bytes takes six times as long."""
 
 
 def plan(graph: Graph, families: Sequence[str] = ()) -> Program:
@@ -246,7 +249,7 @@ class _Planner:
                 )
             )
         everything = [*buffers.values(), *(b for these in own for b in these if b)]
-        arena = place(everything) + (BEYOND if self.families else 0)
+        arena = place(everything, WORD if self.families else 1) + (BEYOND if self.families else 0)
         constants = Constants(graph.is_float, BEYOND if self.families else 0)
         made: list[Step] = []
         states: list[First] = []

@@ -300,7 +300,7 @@ def bordered_copy(rng: Rng) -> Case:
 
 def rounding_twice(rng: Rng) -> Case:
     """A layer in TensorFlow Lite's arithmetic."""
-    kinds = (dense, conv, depthwise, pool, reduce, binary, many_channels, wide_depthwise)
+    kinds = (dense, conv, depthwise, pool, reduce, binary, many_channels, wide_depthwise, one_position)
     made = kinds[int(rng.integers(len(kinds)))](rng)
     layer, zero = made.layer, int(rng.integers(0, 256))
     clamp = clamp_at_random(rng, zero)
@@ -401,7 +401,7 @@ def forest(rng: Rng) -> Case:
 
 def asymmetric(rng: Rng) -> Case:
     """A layer whose weights have a zero point of their own."""
-    case = (dense, conv, depthwise, many_channels, wide_depthwise)[int(rng.integers(5))](rng)
+    case = (dense, conv, depthwise, many_channels, wide_depthwise, one_position)[int(rng.integers(6))](rng)
     layer, own = case.layer, int(rng.choice([0, 255, int(rng.integers(0, 256))]))
     assert isinstance(layer, Dot | Depthwise)
     requant = requant_for(rng, layer.weights, layer.bias, layer.zero, own)
@@ -645,6 +645,27 @@ def wide_depthwise(rng: Rng) -> Case:
     return Case(layer, (bytes_at_random(rng, (h, w, c)),), (*window.output(h, w), c), window.pads, zero)
 
 
+def one_position(rng: Rng) -> Case:
+    """A depthwise layer whose window is the whole image, or a dense layer of one channel and whole words, as streams
+    have them."""
+    if rng.random() < 0.3:
+        k = 4 * int(rng.integers(1, 80))
+        weights, bias, zero = weights_at_random(rng, (1, 1, 1, k)), rng.integers(-5000, 5000, 1), int(rng.integers(256))
+        requant = requant_for(rng, weights, bias, zero)
+        layer: Dot | Depthwise = Dot("dense", ("x",), "y", (k,), Window((1, 1)), 1, weights, bias, zero, requant)
+        return Case(layer, (bytes_at_random(rng, (k,)),), (1,))
+    shapes = (int(rng.integers(1, 24)), 1), (1, int(rng.integers(1, 24))), (int(rng.integers(1, 7)), 3)
+    kernel, c = shapes[int(rng.integers(3))], int(rng.integers(4, 14))
+    pads = (1, 0, 0, 1) if min(kernel) > 1 and rng.random() < 0.3 else (0, 0, 0, 0)
+    window = Window(kernel, dilations=tuple(int(v) for v in rng.integers(1, 3, 2)), pads=pads)  # type: ignore[arg-type]
+    h, w = window.reach[0] - pads[0] - pads[2], window.reach[1] - pads[1] - pads[3]
+    weights = weights_at_random(rng, (c, *kernel))
+    bias, zero = rng.integers(-5000, 5000, c), int(rng.integers(0, 256))
+    requant = requant_for(rng, weights, bias, zero)
+    layer = Depthwise("depthwise", ("x",), "y", (h, w, c), window, weights, bias, zero, requant)
+    return Case(layer, (bytes_at_random(rng, (h, w, c)),), (1, 1, c), pads, zero)
+
+
 def many_channels(rng: Rng) -> Case:
     """A convolution of whole words, with many channels, on an image."""
     h, w = (int(v) for v in rng.integers(1, 7, 2))
@@ -657,7 +678,7 @@ def many_channels(rng: Rng) -> Case:
 
 
 ASSEMBLY_KINDS = (
-    *(dense, conv, many_channels, wide_depthwise, depthwise, recurrent, binary, pool, reduce),
+    *(dense, conv, many_channels, wide_depthwise, one_position, depthwise, recurrent, binary, pool, reduce),
     *(asymmetric, rounding_twice, rounding_twice, bordered_copy, forest, joined, concatenation, short_gru),
 )
 """Kinds of layers that some instruction set has kernels in assembly for."""

@@ -9,6 +9,7 @@ If rows remain at the end, the last one is computed several times and written to
 
 from __future__ import annotations
 
+from ..kernels.dot import Dot
 from .dsp import REQUANT, WINDOW, enter, halved_loop, leave, rescaled, spread, start
 from .frame import Frame
 from .thumb import LR, R0, R1, R2, R3, R4, R5, R6, R7, R8, R9, R10, R11, R12, SP
@@ -328,5 +329,49 @@ def dense(gather: bool, up: bool, wide: bool, full: bool, how: str) -> ThumbDsp:
     a.subs_imm(R7, 4)
     a.str_(R7, SP, f["rem"])
     a.b_if_w("gt", "channels")
+    leave(a)
+    return a
+
+
+def is_one(layer: Dot) -> bool:
+    """Whether `one` computes a layer: it has one position and, in each group, one channel of whole words."""
+    whole = layer.window.kernel == (1, 1) and layer.weights[0].size % 4 == 0
+    return whole and layer.positions == 1 and len(layer.weights) == layer.groups
+
+
+def one(up: bool, full: bool, how: str) -> ThumbDsp:
+    """As `dense`, for one channel and a contiguous window of whole words, which is used once and thus not written as
+    pairs first."""
+    a, f = ThumbDsp(), DENSE
+    enter(a, f, {"x": R0, "y": R0, "w": R1, "q": R2})
+    a.ldr(R0, SP, f["x"])
+    a.ldr(R1, SP, f["w"])
+    a.movs(R2, 0)
+    a.mov_w(R8, 0)
+    a.mov_w(R9, 0)
+    a.ldr(R3, SP, f["K4"])
+
+    def four() -> None:
+        a.ldr_after(R4, R0, 4)
+        a.ldr_after(R5, R1, 4)
+        a.usada8(R2, R4, R8, R2)
+        for ror in (0, 8):
+            a.uxtb16(R6, R4, ror)
+            a.uxtb16(R7, R5, ror)
+            a.smlad(R9, R6, R7, R9)
+
+    halved_loop(a, "products", R3, four)
+    start(a, f)
+    a.ldr(R6, SP, f["q"])
+    a.ldr(R7, R6)
+    a.add_w(R9, R9, R2)
+    a.add_w(R9, R9, R7)
+    a.ldrd(R2, R3, SP, f.pair("scale", "base"))
+    a.ldrd(R0, R1, SP, f.pair("c1", "c2"))
+    if up:
+        a.ldr_w(LR, SP, f["up"])
+    _requantize_sum(a, R9, up, False, full, how)
+    a.ldr(R5, SP, f["y"])
+    a.strb_w(R9, R5)
     leave(a)
     return a

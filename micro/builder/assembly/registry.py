@@ -19,10 +19,12 @@ from ..quantization.reference import ZERO, Requant
 from . import (
     dsp,
     dsp_depthwise,
+    dsp_depthwise_one,
     dsp_depthwise_pairs,
     dsp_dot,
     dsp_recurrent,
     scalar_depthwise,
+    scalar_depthwise_one,
     scalar_depthwise_pairs,
     scalar_dot,
     scalar_gru,
@@ -31,6 +33,7 @@ from . import (
 from .assembler import Assembler
 from .driver import Call, Kernel, Table, trees
 from .driver.layers import BEGIN, copied, filled, moved, repeated
+from .dsp_depthwise_one import step_of
 from .scalar import Scalar
 from .scalar_rv32 import ScalarRv32
 from .scalar_thumb import ScalarThumb
@@ -63,7 +66,6 @@ SCALAR: dict[str, type[Scalar]] = {
 
 MOST_GROUPS = 8
 """A grouped convolution of at most this many groups becomes one call per group."""
-
 
 MOST_SHIFT = 26
 """The longest right shift of a product in TensorFlow Lite's arithmetic."""
@@ -170,7 +172,7 @@ def _step_by_step(layer: RecurrentLayer, family: str, places: Mapping[str, int])
 def scratch(layer: Layer, families: Sequence[str]) -> int:
     """The scratch memory of the layer's assembly kernels, in bytes of the arena."""
     if families and isinstance(layer, Dot) and not layer.packed:
-        return _room(layer.weights[0].size, layer.positions == 1, DSP in families)
+        return _room(layer.weights[0].size, layer.positions == 1, DSP in families and not dsp_dot.is_one(layer))
     if families and sums_in_assembly(layer):
         most = max(layer.from_input.weights.shape[1], layer.hidden)
         sizes = [_room(most, True, DSP in families)]
@@ -245,7 +247,7 @@ def _dot(layer: Dot, family: str, x: View, y: View, places: Mapping[str, int]) -
         **requant,
     }
     if family == DSP:
-        kernel, own = _dsp_dot(loops, run, k, one, requant, places["zs"], how=how)
+        kernel, own = _dsp_dot(loops, run, k, one, requant, places["zs"], how=how, single=dsp_dot.is_one(layer))
         numbers["left"] = layer.positions
     else:
         kernel, own = _scalar_dot(family, loops, run, k, n < 4, layer.requant, places["zs"])
@@ -280,23 +282,23 @@ def _dsp_dot(
     scratch_at: int,
     wide: bool = False,
     how: str = "",
+    single: bool = False,
 ) -> tuple[Kernel, dict[str, int]]:
+    """single: as dsp_dot.is_one."""
     gather = run % 4 != 0
     (n0, step0), (n1, step1) = _two_loops(loops)
     words, k4 = -(-run // 4), -(-k // 4)
     e = scratch_at + 3 & ~3
     fields = {
-        "e": e,
-        "g": e + (8 if one else 16) * k4,
-        "K4": k4,
-        "n0": n0,
-        "n1": n1,
-        "run": run,
-        "words": words,
+        **{"e": e, "g": e + (8 if one else 16) * k4, "K4": k4},
+        **{"n0": n0, "n1": n1, "run": run, "words": words},
         "after1": step1 - 4 * words,
         "after0": step0 - n1 * step1,
     }
     up, full = requant["up"] > 0, _fills_bytes(requant)
+    if single:
+        name = _name("dense_of_one", how, up=up, full=full)
+        return Kernel(name, _bind(dsp_dot.one, up, full, how), dsp_dot.DENSE), fields
     if one:
         full = full and not wide
         name = _name("dense", how, gather=gather, up=up, wide=wide, full=full)
@@ -365,22 +367,19 @@ def _depthwise(layer: Depthwise, family: str, x: View, y: View, places: Mapping[
         "lift": layer.lift,
         "wz": layer.weight_zero,
         "C": channels,
-        "dx": dx,
-        "dy": pitch - stepped,
-        "rows": oh,
-        "cols": ow,
-        "xstep": step,
-        "xrow": across - ow * step,
-        "ystep": channels,
-        "ygap": y.pitch - y.row,
+        **{"dx": dx, "dy": pitch - stepped, "rows": oh, "cols": ow, "xstep": step, "xrow": across - ow * step},
+        **{"ystep": channels, "ygap": y.pitch - y.row},
         **requant,
     }
-    size = f"depthwise_{kh}x{kw}"
+    size, one = f"depthwise_{kh}x{kw}", step_of(layer, x)
     if family == DSP:
-        up, each = requant["up"] > 0, min(channels, 4)
+        up, full, each = requant["up"] > 0, _fills_bytes(requant), min(channels, 4)
         few = {f"of_{each}": True} if each < 4 else {}
+        if one is not None and dsp_depthwise_one.fits(layer):
+            make = _bind(dsp_depthwise_one.depthwise, kh * kw, up, full, how)
+            name = _name(f"{size}_of_one", how, up=up, full=full)
+            return [Call(Kernel(name, make, dsp_depthwise_one.FRAME), {**numbers, "step": one})]
         if pairs:
-            full = _fills_bytes(requant)
             make = _bind(dsp_depthwise_pairs.depthwise, kh, kw, each, up, full, how)
             name = _name(size, how, pairs=pairs, up=up, full=full, **few)
             moves = {"xrow": across, "yrow": y.pitch, "last": (ow - 2) * step}
@@ -389,6 +388,10 @@ def _depthwise(layer: Depthwise, family: str, x: View, y: View, places: Mapping[
         make = _bind(dsp_depthwise.depthwise, kh, kw, each, up, how)
         return [Call(Kernel(_name(size, how, up=up, **few), make, dsp_depthwise.frame(kh * kw, how)), numbers)]
     apart, full = scalar_dot.halves(layer.requant), scalar_dot.is_full(layer.requant)
+    if one is not None:
+        make = _scalar(scalar_depthwise_one.depthwise, family, kh * kw, apart, full, how)
+        name = _name(f"{size}_of_one", how, **_arithmetic(apart, full))
+        return [Call(Kernel(name, make, scalar_depthwise_one.FRAME), {**numbers, "step": one})]
     kind = scalar_depthwise_pairs if pairs else scalar_depthwise
     make = _scalar(kind.depthwise, family, kh, kw, apart, full, how)
     name = _name(size, how, pairs=pairs, **_arithmetic(apart, full))

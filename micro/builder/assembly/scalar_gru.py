@@ -99,7 +99,7 @@ def _rest(rows: Rows) -> int | None:
     up, down = np.maximum(weights, 0).sum(1), np.minimum(weights, 0).sum(1)
     ends = np.stack([rows.bias - rows.zero * (up + down) + 255 * part for part in (down, up)]) * multipliers
     most, rest = int(np.abs(ends).max()), r.shift - BYTE
-    if rest < 1 or most >> r.shift >= MIDDLE - 2:
+    if rest < 1 or most >> r.shift >= MIDDLE - 2 or int(multipliers.max()) << BYTE > WORD:
         return None
     return rest if (most >> BYTE) + int(multipliers.max()) + (GATE + 1 << rest) < WORD else None
 

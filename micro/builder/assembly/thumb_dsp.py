@@ -158,6 +158,10 @@ class ThumbDsp(Thumb):
     def smlatt(self, d: int, n: int, m: int, a: int) -> None:
         self._four("smlatt", 0xFB10, 0x30, d, n, m, a)
 
+    def smlatb(self, d: int, n: int, m: int, a: int) -> None:
+        """The upper half of n, the lower one of m."""
+        self._four("smlatb", 0xFB10, 0x20, d, n, m, a)
+
     def smmlar(self, d: int, n: int, m: int, a: int) -> None:
         """d = a + the upper word of n * m, rounded half up."""
         self._four("smmlar", 0xFB50, 0x10, d, n, m, a)
@@ -177,6 +181,24 @@ class ThumbDsp(Thumb):
         """Bytes 0 and 2 (with ror 8: 1 and 3) as two halves."""
         text = f", ror #{ror}" if ror else ""
         self._two(f"uxtb16 {name(d)}, {name(m)}{text}", 0xFA3F, 0xF080 | d << 8 | ror // 8 << 4 | m)
+
+    def sxtb16(self, d: int, m: int, ror: int = 0) -> None:
+        """The same, signed."""
+        text = f", ror #{ror}" if ror else ""
+        self._two(f"sxtb16 {name(d)}, {name(m)}{text}", 0xFA2F, 0xF080 | d << 8 | ror // 8 << 4 | m)
+
+    def pkhbt(self, d: int, n: int, m: int) -> None:
+        """d = the lower half of n, and above it that of m."""
+        self._two(f"pkhbt {name(d)}, {name(n)}, {name(m)}, lsl #16", 0xEAC0 | n, 0x4000 | d << 8 | m)
+
+    def pkhtb(self, d: int, n: int, m: int) -> None:
+        """d = the upper half of m, and above it that of n."""
+        self._two(f"pkhtb {name(d)}, {name(n)}, {name(m)}, asr #16", 0xEAC0 | n, 0x4020 | d << 8 | m)
+
+    def eor_bytes(self, d: int, n: int, imm8: int) -> None:
+        """With the same byte four times."""
+        byte = check("imm8", imm8, range(1, 256))
+        self._two(f"eor.w {name(d)}, {name(n)}, #{byte * 0x01010101}", 0xF080 | n, 0x3000 | d << 8 | byte)
 
     def uxtab16(self, d: int, n: int, m: int, ror: int = 0) -> None:
         """d = n + those halves."""
