@@ -194,6 +194,18 @@ NETWORKS = {
 }
 
 
+def forest() -> bytes:
+    """The ONNX file of a forest of 20 trees of depth 6 with 16 features and three classes."""
+    from skl2onnx import to_onnx
+    from sklearn.datasets import make_classification
+    from sklearn.ensemble import RandomForestClassifier
+
+    x, y = make_classification(600, 16, n_informative=10, n_classes=3, random_state=0)
+    x = x.astype(np.float32)
+    trained = RandomForestClassifier(20, max_depth=6, random_state=0).fit(x, y)
+    return bytes(to_onnx(trained, x[:1], options={"zipmap": False}).SerializeToString())
+
+
 def samples(graph: Graph, count: int = 4) -> dict[str, Array]:
     """Random inputs for calibration."""
     rng = np.random.default_rng(7)
