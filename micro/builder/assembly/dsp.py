@@ -20,6 +20,15 @@ def enter(a: ThumbDsp, f: Frame, bases: Mapping[str, int]) -> None:
         a.str_(R4, SP, f[name])
 
 
+def clamp_four(a: ThumbDsp, f: Frame) -> None:
+    """Repeat the bytes `c1` and `c2` in their words, for four outputs at once. Clobbers r4."""
+    for name in ("c1", "c2"):
+        a.ldr(R4, SP, f[name])
+        a.orr_w(R4, R4, R4, 8)
+        a.orr_w(R4, R4, R4, 16)
+        a.str_(R4, SP, f[name])
+
+
 def leave(a: ThumbDsp) -> None:
     """Return to the driver."""
     a.b_w(DRIVER)

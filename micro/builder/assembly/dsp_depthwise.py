@@ -8,7 +8,7 @@ which the others, from the bytes that follow, are not written.
 
 from __future__ import annotations
 
-from .dsp import REQUANT, enter, leave, multiplier, shifted, shifted_multiplier
+from .dsp import REQUANT, clamp_four, enter, leave, multiplier, shifted, shifted_multiplier
 from .frame import Frame
 from .thumb import LR, R0, R1, R2, R3, R4, R5, R6, R7, R8, R9, R10, R11, R12, SP
 from .thumb_dsp import ThumbDsp
@@ -54,11 +54,7 @@ def depthwise(kh: int, kw: int, channels: int, up: bool, how: str) -> ThumbDsp:
     f = frame(taps, how)
     weights = f.block
     enter(a, f, {"x": R0, "y": R0, "w": R1, "q": R2})
-    for name in ("c1", "c2"):
-        a.ldr(R4, SP, f[name])
-        a.orr_w(R4, R4, R4, 8)
-        a.orr_w(R4, R4, R4, 16)
-        a.str_(R4, SP, f[name])
+    clamp_four(a, f)
     a.movs(R4, 0)
     a.str_(R4, SP, f["at"])
 

@@ -12,10 +12,10 @@ from ..kernels.depthwise import Depthwise
 from ..kernels.layer import View
 from ..quantization.doubled import DoubledRequant
 from ..quantization.reference import ZERO
-from .dsp import REQUANT, enter, shifted, shifted_multiplier
+from .dsp import REQUANT, clamp_four, enter, shifted, shifted_multiplier
 from .dsp_depthwise import SUMS, next_group
 from .frame import Frame
-from .thumb import LR, R0, R1, R2, R4, R7, R8, R9, R10, R11, R12, SP
+from .thumb import LR, R0, R1, R2, R7, R8, R9, R10, R11, R12, SP
 from .thumb_dsp import ThumbDsp
 
 FRAME = Frame(("x", "y", "w", "q", "lift", "C", "step") + REQUANT, ("at",))
@@ -43,11 +43,8 @@ def depthwise(taps: int, up: bool, full: bool, how: str) -> ThumbDsp:
     """up, full, how: as in dsp_depthwise_pairs.depthwise."""
     a, f, each = ThumbDsp(), FRAME, 12 if how else 8
     enter(a, f, {"x": R0, "y": R0, "w": R1, "q": R2})
-    for name in () if full else ("c1", "c2"):
-        a.ldr(R4, SP, f[name])
-        a.orr_w(R4, R4, R4, 8)
-        a.orr_w(R4, R4, R4, 16)
-        a.str_(R4, SP, f[name])
+    if not full:
+        clamp_four(a, f)
     a.movs(R0, 0)
     a.str_(R0, SP, f["at"])
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from ..kernels.depthwise import Depthwise
 from ..quantization.doubled import DoubledRequant
-from .dsp import REQUANT, enter, shifted
+from .dsp import REQUANT, clamp_four, enter, shifted
 from .dsp_depthwise import NUMBERS, load_column, load_numbers, load_weights, next_group
 from .frame import Frame
 from .thumb import LR, R0, R1, R2, R3, R4, R5, R6, R7, R8, R9, R10, R11, R12, SP
@@ -51,11 +51,8 @@ def depthwise(kh: int, kw: int, channels: int, up: bool, full: bool, how: str) -
     a, taps = ThumbDsp(), kh * kw
     f = frame(taps, how)
     enter(a, f, {"x": R0, "y": R0, "w": R1, "q": R2})
-    for name in () if full else ("c1", "c2"):
-        a.ldr(R4, SP, f[name])
-        a.orr_w(R4, R4, R4, 8)
-        a.orr_w(R4, R4, R4, 16)
-        a.str_(R4, SP, f[name])
+    if not full:
+        clamp_four(a, f)
     a.ldr(R4, SP, f["back"])
     a.str_(R4, SP, f["ahead"])
     a.movs(R4, 0)
