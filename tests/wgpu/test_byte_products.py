@@ -13,6 +13,7 @@ from emberlet import functional as F
 from emberlet.backend import Backend
 from emberlet.wgpu_backend.backend import WgpuBackend
 from emberlet.wgpu_backend.compiled import compile
+from emberlet.wgpu_backend.kernels.table import Options
 from emberlet.wgpu_backend.record import byte_words
 from emberlet.wgpu_backend.record.host_evaluation import values_of
 
@@ -89,6 +90,24 @@ def test_convolutions_are_numpys(gpu: Backend, compiled: list[str], seed: int) -
     want = convolved(x.astype(np.int64) - z, w.astype(np.int64) - of_output, stride, padding, dilation, groups)
     np.testing.assert_array_equal(np.asarray(run(x)), want)
     assert any("dot4I8Packed" in source for source in compiled)
+
+
+@pytest.mark.parametrize("device_class", ["gpu", "swiftshader"])
+@pytest.mark.parametrize("rows", [1, 3])
+def test_other_classes_of_devices_sum_the_same(
+    gpu: Backend, monkeypatch: pytest.MonkeyPatch, device_class: str, rows: int
+) -> None:
+    """Tiles there are others, and lanes share the steps of one."""
+    monkeypatch.setattr(gpu, "_options", Options(device_class))
+    draw = np.random.default_rng(rows)
+    a, b = drawn(draw, np.int8, (rows, 515)), drawn(draw, np.uint8, (515, 40))
+    x, w = drawn(draw, np.uint8, (1, 64, 7, 9)), drawn(draw, np.int8, (32, 64, 3, 3))
+    matrix, weight = constant(gpu, b), constant(gpu, w)
+    product = planned(gpu, lambda a: F.matmul_integer(a, matrix, 3, 100), a)
+    np.testing.assert_array_equal(np.asarray(product(a)), (a.astype(np.int64) - 3) @ (b.astype(np.int64) - 100))
+    convolution = planned(gpu, lambda x: F.conv_integer(x, weight, 9, padding=1), x)
+    want = convolved(x.astype(np.int64) - 9, w.astype(np.int64), 1, 1, 1, 1)
+    np.testing.assert_array_equal(np.asarray(convolution(x)), want)
 
 
 def test_zero_points_may_come_with_the_call(gpu: Backend) -> None:
