@@ -127,7 +127,8 @@ def _scalar_integer(name, type, a, b):
 def exponent(value):
     """The Value x of 1 + exp(x), else None. Of such a sum, subnormal results of exp are no part."""
     if value.op == "add" and value.type == "f32":
-        for one, grown in (value.args, value.args[::-1]):
+        for i in (0, 1):
+            one, grown = value.args[i], value.args[1 - i]
             if grown.op == "exp" and one.op == "const" and not is_open(one.attr) and one.attr == 1:
                 return grown.args[0]
     return None
