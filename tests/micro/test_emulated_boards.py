@@ -107,6 +107,33 @@ def test_run_is_the_driver_itself_in_the_first_binding(name: str) -> None:
     assert lines == 3 * due
 
 
+ARGUMENTS = """
+import model
+with open("/rom/inputs", "rb") as f:
+    model.input[:] = f.read()
+model.run()
+due = bytes(model.output)
+model.output[:] = bytes(16)
+for arguments in [[k] * n for n in range(2, 8) for k in (2, 7, model.input)] + [range(1, 8), [[k] for k in range(7)]]:
+    if model.run(*arguments) != 2 or any(model.output):
+        print("ran with", arguments)
+for argument in (None, 2, model, [1.0] * 16):  # a timer gives itself, a scheduler what it was given
+    model.output[:] = bytes(16)
+    model.run(argument)
+    if bytes(model.output) != due:
+        print("did not run with", argument)
+"""
+
+
+@pytest.mark.parametrize("name", firmware.EVERY)
+def test_run_ignores_the_argument_of_a_callback_and_does_nothing_with_more(name: str) -> None:
+    board, graph = EmulatedBoard(name), replace(SMALL["dense 16 → 16"](), name="model")
+    options = Options("model", "romfs", [replace(BOARDS["rp2"], name=name, arch=board.arch)], method="minmax")
+    built = build(graph, options, samples(graph))
+    files = {**built.deployed[board.arch], "inputs": np.random.default_rng().integers(0, 256, 16, np.uint8).tobytes()}
+    assert board.run(ARGUMENTS, files) == ""
+
+
 def test_a_failing_program_says_why() -> None:
     with pytest.raises(AssertionError, match="ZeroDivisionError"):
         EmulatedBoard("m7").run("1 // 0")

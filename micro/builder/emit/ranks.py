@@ -86,7 +86,7 @@ def whole(x, y, *tables):
     own = id(list), kept[4] + {}, id(array), kept[4] + {}, id(0.5) >> 1, addressof(places)
     for i in range(len(own)):
         kept[7 + i] = own[i]
-    return drive if drive(numbers) == 0 and bytes(y) == due else None
+    return drive if drive(numbers, 0) == 0 and bytes(y) == due else None
 """
 
 

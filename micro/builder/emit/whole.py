@@ -6,17 +6,17 @@ from ..program import Port, Program
 from .inputs import has_grid
 
 _GRID = """\
-_whole = _direct and hasattr(_kernels, "whole") and _kernels.whole(_tables) or (lambda numbers: 1)
+_whole = _direct and hasattr(_kernels, "whole") and _kernels.whole(_tables) or (lambda numbers, way: 1)
 """
 
 _RANKS = """\
-_whole = hasattr(_kernels, "whole") and _kernels.whole(input, output, _cuts, _starts, _nan) or (lambda numbers: 1)
+_whole = hasattr(_kernels, "whole") and _kernels.whole(input, output, _cuts, _starts, _nan) or (lambda numbers, way: 1)
 """
 
 _PREDICT = '''
 def predict(numbers):
     """The numbers of the first output, from the numbers of the input."""
-    if _whole(numbers):
+    if _whole(numbers, 0):
         put(numbers)
         run()
     return RESULT

@@ -9,8 +9,10 @@ set if it is one of 32 bits, and a last bit that is set.
 If `start` lies behind `end`, nothing runs: the words of the state are kept at `i`, the address of an array in words, as
 for a call from `end` to `start`, and `drive()` then is that call without the cost of seven arguments. MicroPython gives
 a function its own object, whose word at CHILDREN is not used for machine code; there the array's address is kept. An
-eighth argument, the function, shows that this is so; the call returns 1, or 0 if it is not. `drive(numbers)` first puts
-a list or an array of floats into the input; it returns 0, or what numbers.py says, and then has run nothing else.
+eighth argument, the function, shows that this is so; the call returns 1, or 0 if it is not. `drive(numbers, 0)` first
+puts a list or an array of floats into the input; it returns 0, or what numbers.py says, and then has run nothing else.
+Users call it as `run`: it ignores one argument, which a timer or a scheduler gives its callback, and does nothing but
+return 2 for another number of arguments, or for a part that is not made of words.
 
 While a kernel runs, its frame (frame.py) is at the stack pointer and holds the fields; V0, V1 and V2 (r0, r1 and r2)
 are the addresses of A, W and T. It may change every register of the scalar machine, and ends with a branch to `DRIVER`.
@@ -43,7 +45,7 @@ CHILDREN = 8
 """Where a function object (MicroPython's mp_obj_fun_bc_t) has its table of inner functions, which these have not."""
 
 KEPT = (*STATE[:7], "list", "from list", "array", "from array", "float", "steps")
-"""The kept words: those of the state that `drive()` begins with, and for `drive(numbers)` two types, where the calls
+"""The kept words: those of the state that `drive()` begins with, and for `drive(numbers, 0)` two types, where the calls
 are that convert them, half the address of a float, and the address of the steps of the numbers' grid."""
 
 SPANS = 4

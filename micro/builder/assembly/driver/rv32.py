@@ -20,8 +20,8 @@ def begin(frame: int, table: int) -> Rv32:
     """See driver.Begin. Kernels take their state's address from t5."""
     a, size = Rv32(), frame + 4 * len(STATE)
     a.addi(SP, SP, -size)
-    a.addi(T0, ZERO, 1)
-    a.b_if("ge", T0, A1, "kept")
+    a.addi(T0, ZERO, ARGUMENTS)
+    a.b_if("lt", A1, T0, "kept")
     a.addi(T0, A0, 0)
     for k, buffer in enumerate((A0, A1, A2)):
         a.lw(buffer, A3, 4 * k)
@@ -29,6 +29,12 @@ def begin(frame: int, table: int) -> Rv32:
         a.slli(buffer, buffer, 2)
     for k, number in enumerate((A4, A5, A6, A7)):
         a.lw(number, A3, 12 + 4 * k)
+    a.addi(T1, A5, -1)  # both are small integers, and multiples of four
+    a.addi(T2, A6, -1)
+    a.or_(T1, T1, T2)
+    a.andi(T1, T1, 7)
+    a.b_if("ne", T1, ZERO, "other")
+    for number in (A4, A5, A6, A7):
         a.srai(number, number, 1)
     a.add(A1, A1, A4)
     a.label("here")
@@ -109,14 +115,17 @@ def begin(frame: int, table: int) -> Rv32:
 
 
 def _kept(a: Rv32, frame: int) -> None:
-    """Begin with the words that the function in a0 kept, and the numbers in the arguments, at a3, if there are any."""
+    """Begin with the words that the function in a0 kept, and the numbers in the first of two arguments, at a3."""
     a.label("kept")
+    a.addi(T0, ZERO, 2)
+    a.b_if("lt", T0, A1, "other")
+    a.addi(T3, T0, 0)
     a.lw(T0, A0, CHILDREN)
     a.addi(T2, A1, 0)
     a.addi(T1, A3, 0)
     for k, word in enumerate(WORDS):
         a.lw(word, T0, 4 * k)
-    a.b_if("eq", T2, ZERO, "begin")
+    a.b_if("lt", T2, T3, "begin")
     a.lw(A7, T1)
     a.andi(T1, A7, 3)
     a.b_if("ne", T1, ZERO, "other")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..frame import Frame
 from ..scalar_thumb import ScalarThumb
 from ..thumb import LR, PC, R0, R1, R2, R3, R4, R5, R6, R7, R8, R9, R10, R11, SP, Thumb
-from . import CHILDREN, DRIVER, GROUPS, KEPT, PLUS_I, PLUS_O, STATE
+from . import ARGUMENTS, CHILDREN, DRIVER, GROUPS, KEPT, PLUS_I, PLUS_O, STATE
 from .loops import AGAIN, REPEAT
 
 POSITION = 4 * STATE.index("position")
@@ -25,8 +25,8 @@ def begin(frame: int, table: int) -> Thumb:
         a.mov(low, high)
     a.push(R4, R5, R6, R7)
     a.sub_sp(size)
-    a.cmp_imm(R1, 1)
-    a.b_if("ls", "kept")
+    a.cmp_imm(R1, ARGUMENTS)
+    a.b_if("cc", "kept")
     a.mov(R7, R0)
     a.ldmia(R3, R0, R1, R2, R4)
     for buffer in (R0, R1, R2):
@@ -36,6 +36,12 @@ def begin(frame: int, table: int) -> Thumb:
     a.add(R1, R4)
     a.ldmia(R3, R4, R5, R6)
     a.mov(R8, R3)
+    a.subs_imm(R4, 1)  # both are small integers, and multiples of four
+    a.subs_imm(R5, 1)
+    a.mov(R3, R4)
+    a.orrs(R3, R5)
+    a.lsls(R3, R3, 29)
+    a.b_if("ne", "other")
     for number in (R4, R5, R6):
         a.asrs(number, number, 1)
     a.mov(R3, PC)
@@ -117,8 +123,10 @@ def begin(frame: int, table: int) -> Thumb:
 
 
 def _kept(a: Thumb, frame: int) -> None:
-    """Begin with the words that the function in r0 kept, and the numbers in the arguments, at r3, if there are any."""
+    """Begin with the words that the function in r0 kept, and the numbers in the first of two arguments, at r3."""
     a.label("kept")
+    a.cmp_imm(R1, 2)
+    a.b_if("hi", "other")
     a.ldr(R7, R0, CHILDREN)
     a.b_if("eq", "numbers")
     a.ldmia(R7, R0, R1, R2, R3, R4, R5, R6)
