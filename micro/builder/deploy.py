@@ -15,7 +15,7 @@ from emberlet.host.folders.journals import current
 
 from .boards import ALIASES
 from .emit.loading import READY, Partition
-from .slots import POINTER, scripts
+from .slots import scripts, without
 from .written import read_about
 
 Runner = Callable[[Sequence[str]], int]
@@ -51,13 +51,7 @@ for folder in {folders!r}:
 _PREPARE = (
     _MAKE_FOLDERS
     + """\
-try:
-    os.stat({pointer!r})
-except OSError:
-    pass
-else:
-    raise OSError("this model is deployed in two slots: deploy with --slots, or delete " + {pointer!r})
-for name in os.listdir({draft!r}):
+REFUSEfor name in os.listdir({draft!r}):
     os.remove({draft!r} + "/" + name)
 try:
     names = os.listdir({ready!r})
@@ -148,10 +142,11 @@ def commands(
         )
     if slots and (in_place or weights not in ("file", "module")):
         raise UnsupportedError("two slots need weights that are files (--weights file or module), and no --in-place")
+    before = [[*first, "exec", "import os\n" + "".join(without(name, to.rstrip("/") + "/"))]]
     if weights == "romfs":
-        return [[*first, "romfs", "deploy", current(folder / f"{name}.romfs")]]
+        return [*before, [*first, "romfs", "deploy", current(folder / f"{name}.romfs")]]
     files: list[str] = about["targets"][target]["files"]
-    steps: list[list[str]] = []
+    steps: list[list[str]] = before if in_place else []
     if weights == "partition":
         pack = f"{name}.bpk"
         files = [f for f in files if f != pack]
@@ -181,9 +176,9 @@ def _copied(
         prepare, publish = scripts(first_file.stem, to, draft, folders, sizes)
     else:
         places = {"draft": draft, "ready": ready, "to": to}
-        pointer = to + POINTER.format(first_file.stem)
-        prepare = _PREPARE.format(folders=[*folders, draft], first=first_file.name, pointer=pointer, **places)
-        publish = _PUBLISH.format(files=sizes, **places)
+        refuse, clean = without(first_file.stem, to)
+        prepare = _PREPARE.format(folders=[*folders, draft], first=first_file.name, **places).replace("REFUSE", refuse)
+        publish = _PUBLISH.format(files=sizes, **places) + clean
     return [
         [*first, "exec", prepare],
         [*first, "fs", "cp", *sources, f":{draft}/"],

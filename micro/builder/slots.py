@@ -14,17 +14,20 @@ POINTER = ".{}-slot"
 SLOT = ".{}-"
 """The slots' folders, without their numbers."""
 
+MARK = "Written by emberlet: deploy with --slots."
+"""What the launcher's first lines say, so that it is known from a module of the user's."""
+
 LIST = "slot.txt"
 """The list of a slot's files, which is written last: a name, a size and a checksum in each line, then a line `end`."""
 
 LAUNCHER = '''\
 """{name}, from the slot that was deployed last if its files are whole and it can be imported, else from the other one;
-`slot` is which. Written by emberlet: deploy with --slots."""
+`slot` is which, and `refused` what was wrong with the last one. {mark}"""
 
 import os
 import sys
 
-slot = ""
+slot, refused = "", None
 
 
 def _whole(folder):
@@ -58,15 +61,15 @@ def _note(text):
 
 
 def _load():
-    global slot
+    global slot, refused
     try:
         with open("{pointer}") as f:
             state = f.read()
     except OSError:
         state = ""
     first, second = ("1", "0") if state[:1] == "1" else ("0", "1")
-    trial = state[1:]
-    error = None
+    trial, before = state[1:], list(sys.modules)
+    error = "its first import did not end" if trial == "!" else None
     for k in (second, first) if trial == "!" else (first, second):
         folder = "{slot}" + k
         try:
@@ -77,19 +80,25 @@ def _load():
             sys.path.insert(0, folder)
             sys.modules.pop("{name}", None)
             module = __import__("{name}")
-            if trial:
-                _note(k)
+            if trial or k != first:
+                try:
+                    _note(k)
+                except OSError:  # of a full flash; the model answers all the same
+                    pass
         except Exception as problem:  # also what a damaged list raises
-            error = error or problem
+            error = problem if k == first or not error else error
             sys.path[:] = [path for path in sys.path if path != folder]
             for name in list(sys.modules):
-                if name == "{name}" or name.startswith("{name}_"):
+                if name == "{name}" or name.startswith("{name}_") and name not in before:
                     del sys.modules[name]
         else:
             for name in dir(module):
                 if name[:2] != "__":
                     globals()[name] = getattr(module, name)
             slot = module.slot = k
+            if k != first:
+                refused = module.refused = error
+                print("{name}: slot", k, "is used instead of slot", first, "-", repr(error))
             return
     raise error
 
@@ -102,7 +111,13 @@ try:
     with open({pointer!r}) as f:
         state = f.read()
 except OSError:
-    state = "1"
+    state = ""
+if state[:1] not in ("0", "1"):
+    try:
+        os.stat({slot!r} + "0/{list}")  # which the launcher takes then
+        state = "0"
+    except OSError:
+        state = "1"
 free = state[0] if state[1:] else "1" if state == "0" else "0"
 """
 
@@ -152,11 +167,51 @@ for name, text in (({pointer!r}, free + "?"), ({to!r} + "{name}.py", {launcher!r
 """
 )
 
+# Runs on the board before a deployment without slots.
+_REFUSE = """\
+try:
+    os.stat({pointer!r})
+except OSError:
+    pass
+else:
+    raise OSError("this model is deployed in two slots: deploy with --slots, or delete " + {pointer!r})
+"""
+
+# Runs on the board once one is whole: the launcher would be imported in its place.
+_CLEAN = """\
+try:
+    with open({launcher!r}, "r") as f:
+        written = {mark!r} in f.read(400)
+except OSError:
+    written = False
+if written:
+    os.remove({launcher!r})
+for folder in ({slot!r} + "0", {slot!r} + "1"):
+    try:
+        names = os.listdir(folder)
+    except OSError:
+        continue
+    for name in names:
+        os.remove(folder + "/" + name)
+    os.rmdir(folder)
+"""
+
+
+def _places(name: str, to: str) -> dict[str, str]:
+    return {"name": name, "pointer": to + POINTER.format(name), "slot": to + SLOT.format(name)}
+
+
+def without(name: str, to: str) -> tuple[str, str]:
+    """What the board runs before and after a deployment without slots: refuses while the model is deployed in two, and
+    removes what is left of them."""
+    places = _places(name, to)
+    return _REFUSE.format(**places), _CLEAN.format(**places, launcher=f"{to}{name}.py", mark=MARK)
+
 
 def scripts(name: str, to: str, draft: str, folders: list[str], files: list[tuple[str, int, int]]) -> tuple[str, str]:
     """What the board runs before the files are copied to `draft`, and after it has checked them. to: the folder on the
     board, with a slash at its end; files: name, size and CRC-32 of each."""
-    places = {"name": name, "pointer": to + POINTER.format(name), "slot": to + SLOT.format(name), "list": LIST}
-    launcher = LAUNCHER.format(**places)
+    places = {**_places(name, to), "list": LIST}
+    launcher = LAUNCHER.format(**places, mark=MARK)
     prepare = PREPARE.format(**places, folders=folders, draft=draft)
     return prepare, PUBLISH.format(**places, to=to, draft=draft, files=files, launcher=launcher)

@@ -29,10 +29,10 @@ def built(folder: Path, weights: str = "file", boards: dict[str, str] | None = N
 def test_files_are_copied_to_the_folder_that_is_asked_for(tmp_path: Path) -> None:
     folder = built(tmp_path) / "armv6m"
     copied = ["fs", "cp", str(folder / "net.mpy"), str(folder / "net.bpk")]
-    assert commands(tmp_path, in_place=True) == [[*copied, ":/"]]
-    assert commands(tmp_path, port="COM3", in_place=True) == [["connect", "COM3", *copied, ":/"]]
+    assert commands(tmp_path, in_place=True)[1:] == [[*copied, ":/"]]
+    assert commands(tmp_path, port="COM3", in_place=True)[1:] == [["connect", "COM3", *copied, ":/"]]
     for to in ("/models", "/models/"):
-        make, copy = commands(tmp_path, to=to, port="a0", in_place=True)
+        _, make, copy = commands(tmp_path, to=to, port="a0", in_place=True)
         assert make[:3] == ["connect", "a0", "exec"] and "'/models'" in make[3]
         assert copy == ["connect", "a0", *copied, ":/models/"]
 
@@ -108,8 +108,8 @@ def test_the_board_decides_which_files(tmp_path: Path) -> None:
 
 def test_a_romfs_is_deployed_as_an_image_and_frozen_modules_are_not(tmp_path: Path) -> None:
     built(tmp_path, "romfs")
-    assert commands(tmp_path) == [["romfs", "deploy", str(tmp_path / "armv6m" / "net.romfs")]]
-    assert commands(tmp_path, port="a0")[0][:3] == ["connect", "a0", "romfs"]
+    assert commands(tmp_path)[1:] == [["romfs", "deploy", str(tmp_path / "armv6m" / "net.romfs")]]
+    assert commands(tmp_path, port="a0")[1][:3] == ["connect", "a0", "romfs"]
     built(tmp_path, "frozen")
     with pytest.raises(UnsupportedError, match="net was built to be frozen: build the board's firmware"):
         commands(tmp_path)
@@ -117,7 +117,7 @@ def test_a_romfs_is_deployed_as_an_image_and_frozen_modules_are_not(tmp_path: Pa
 
 def test_a_partition_is_written_in_blocks(tmp_path: Path) -> None:
     built(tmp_path, "partition", partition={"chip": "rp2", "start": 8192, "label": "model"})
-    write, copy = commands(tmp_path, port="a0", in_place=True)
+    _, write, copy = commands(tmp_path, port="a0", in_place=True)
     assert write[:5] == ["connect", "a0", "mount", str(tmp_path / "armv6m"), "exec"]
     assert "Flash(start=8192, len=12288)" in write[5] and "range(1, 3)" in write[5]
     assert copy == ["connect", "a0", "fs", "cp", str(tmp_path / "armv6m" / "net.mpy"), ":/"]

@@ -162,6 +162,7 @@ import os
 import sys
 
 folder = "{folder}"
+others = {{}}
 
 
 def started():
@@ -169,6 +170,7 @@ def started():
     for name in list(sys.modules):
         if name.startswith("net"):
             del sys.modules[name]
+    sys.modules.update(others)
     sys.path[:] = [folder]
     try:
         import net
@@ -177,13 +179,15 @@ def started():
         return "reset"
     except Exception as error:
         return repr(error)
-    return net.slot, list(predict({numbers})) == list(net.predict({numbers}))
+    return getattr(net, "slot", None), list(predict({numbers})) == list(net.predict({numbers}))
 
 
-def deployed(which):
+def deployed(which, publish=True):
     with open(folder + "/" + which + ".json") as f:
         job = json.load(f)
     exec(job["prepare"], {{}})
+    if not publish:  # interrupted
+        return
     for name in job["files"]:
         with open(job["from"] + "/" + name, "rb") as source, open(folder + "/{draft}/" + name, "wb") as to:
             to.write(source.read())
@@ -202,17 +206,87 @@ def changed(path, change):
 
 
 def slots(unix_port: Port, folder: Path, steps: str) -> list[str]:
-    """What steps print on a board with the folder `board`, and the deployments "old" and "new"."""
+    """What steps print on a board with the folder `board`, and the deployments "old" and "new", and "plain" without
+    slots, less what the launcher says."""
     options = Options("net", "file", desktop_boards())  # type: ignore[arg-type]
     flash = folder / "board"
     flash.mkdir()
-    for which, seed in (("old", 1), ("new", 2)):
+    for which, seed in (("old", 1), ("new", 2), ("plain", 3)):
         write(net(seed), options, folder / which)
-        prepare, copy, publish = commands(folder / which, "x64", to=str(flash), slots=True)
+        prepare, copy, publish = commands(folder / which, "x64", to=str(flash), slots=which != "plain")
         files = {"files": [Path(source).name for source in copy[2:-1]], "from": str(folder / which / "x64")}
         (flash / f"{which}.json").write_text(json.dumps({**files, "prepare": prepare[-1], "publish": publish[-1]}))
     script = SLOTS.format(folder=flash, numbers=np.linspace(-1, 1, 20).tolist(), draft=DRAFT, steps=steps)
-    return unix_port.run(script, micropypath=[], heap="64M").check().stdout.splitlines()
+    lines = unix_port.run(script, micropypath=[], heap="64M").check().stdout.splitlines()
+    return [line for line in lines if not line.startswith("net: slot")]
+
+
+def test_a_fallback_stays_until_the_next_deployment_is_whole(unix_port: Port, tmp_path: Path) -> None:
+    """And says why, and leaves another model's modules alone."""
+    steps = """
+others["net_b"] = sys
+deployed("old")
+started()
+deployed("new")
+print(started())
+changed(".net-1/net.bpk", lambda data: data[:-1] + b"?")
+print(started(), sys.modules["net"].refused, "net_b" in sys.modules)
+deployed("new", publish=False)
+print(started())
+"""
+    assert slots(unix_port, tmp_path, steps) == [
+        "('1', True)",
+        "('0', True) files of net are damaged; deploy it again True",
+        "('0', True)",
+    ]
+
+
+def test_the_model_that_answers_without_a_pointer_stays(unix_port: Port, tmp_path: Path) -> None:
+    steps = """
+deployed("old")
+started()
+os.remove(folder + "/.net-slot")
+deployed("new", publish=False)
+print(started())
+deployed("new")
+print(started())
+"""
+    assert slots(unix_port, tmp_path, steps) == ["('0', True)", "('1', True)"]
+
+
+def test_a_deployment_without_slots_takes_their_place_once_the_pointer_is_deleted(
+    unix_port: Port, tmp_path: Path
+) -> None:
+    steps = """
+deployed("old")
+deployed("new")
+try:
+    deployed("plain")
+except OSError as error:
+    print(error)
+os.remove(folder + "/.net-slot")
+deployed("plain")
+print(started())
+print(sorted(name for name in os.listdir(folder) if "json" not in name))
+"""
+    refused, answered, left = slots(unix_port, tmp_path, steps)
+    assert "deploy with --slots, or delete" in refused
+    assert answered == "(None, True)"
+    assert left == "['net.bpk', 'net.mpy', 'net_kernels.mpy']"
+
+
+@pytest.mark.parametrize("weights", ["file", "romfs"])
+def test_no_way_of_deploying_goes_around_the_slots(weights: str, unix_port: Port, tmp_path: Path) -> None:
+    """Copying in place, and an image."""
+    options = Options("digits", weights, desktop_boards())  # type: ignore[arg-type]
+    write(build_digits(weights, boards=desktop_boards()), options, tmp_path)
+    for name in (".digits-slot", "digits.py"):
+        (tmp_path / name).write_text("Written by emberlet: deploy with --slots.")
+    script = commands(tmp_path, "x64", to=str(tmp_path), in_place=weights == "file")[0][-1]
+    assert "deploy with --slots" in unix_port.run(script, micropypath=[]).stderr
+    (tmp_path / ".digits-slot").unlink()
+    unix_port.run(script, micropypath=[]).check()
+    assert not (tmp_path / "digits.py").exists()
 
 
 @pytest.mark.parametrize(
