@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from emberlet.errors import ModelError
+from emberlet.errors import ModelError, UnsupportedError
 from emberlet.micro.builder.boards import BOARDS
 from emberlet.micro.builder.build import BuildResult, Options, build
 from emberlet.micro.builder.from_ir import read_graph
@@ -71,11 +71,26 @@ def test_four_calls_of_layers_at_random_are_exact(tmp_path: Path) -> None:
 
 
 @needs_litert
-def test_a_float_layer_agrees(tmp_path: Path) -> None:
-    file = drawn_lstm(np.random.default_rng(1), 7, 5, 6, dtype="float32")
-    x = np.random.default_rng(2).standard_normal((3, 7, 5)).astype(np.float32)
+@pytest.mark.parametrize("clip", [10.0, 0.0, 0.3])
+def test_a_float_layer_agrees(clip: float, tmp_path: Path) -> None:
+    file = drawn_lstm(np.random.default_rng(1), 7, 5, 6, dtype="float32", CellClip=clip)
+    x = 3 * np.random.default_rng(2).standard_normal((3, 7, 5)).astype(np.float32)
     expected = litert.answers({"m": file.written()}, {"m": x}, tmp_path)["m"]
-    np.testing.assert_allclose(calls(built(file), x), expected, atol=2e-6)
+    result = built(file)
+    np.testing.assert_allclose(calls(result, x), expected, atol=4e-6)
+    arena = np.frombuffer(inputs_in_arena(result.program, [x[0]]), np.float32).copy()
+    for place, size, _ in result.program.states:
+        arena[place : place + size] = 0
+    arena = run_in_python(result.program, arena.tobytes())
+    np.testing.assert_allclose(outputs_of(result.program, arena)[0].reshape(-1), expected[0].reshape(-1), atol=4e-6)
+
+
+def test_cells_clipped_below_the_quantized_range_stay_float() -> None:
+    file = drawn_lstm(np.random.default_rng(1), 7, 5, 6, dtype="float32", CellClip=0.3)
+    graph = read_graph(file.written(), "m")
+    x = np.random.default_rng(2).standard_normal((3, 7, 5)).astype(np.float32)
+    with pytest.raises(UnsupportedError, match=r"clips its cells to ±0\.3.*--float"):
+        build(graph, Options("m"), {graph.inputs[0]: x})
 
 
 def test_the_functions_are_those_that_their_names_say() -> None:

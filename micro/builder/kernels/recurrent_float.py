@@ -120,7 +120,9 @@ class _RecurrentFloat(Layer):
 
 @dataclass(frozen=True)
 class LstmFloat(_RecurrentFloat):
-    """Gates: input, forget, cell, output."""
+    """Gates: input, forget, cell, output. Cells are clipped to ±clip, if that is not 0."""
+
+    clip: float
 
     @property
     def state(self) -> int:
@@ -134,6 +136,8 @@ class LstmFloat(_RecurrentFloat):
             sums = self.weights_input @ x[t] + self.bias_input + self.weights_state @ h + self.bias_state
             gates = sums.reshape(self.hidden, 4)
             c = _logistic(gates[:, 1]) * c + _logistic(gates[:, 0]) * np.tanh(gates[:, 2])
+            if self.clip:
+                c = np.clip(c, -self.clip, self.clip)
             h = _logistic(gates[:, 3]) * np.tanh(c)
             out[t] = h
         return (out if self.sequence else h.astype(np.float32)), (h, c)
@@ -147,6 +151,8 @@ class LstmFloat(_RecurrentFloat):
                 w.line(f"v = {w.load(X, k)} + {w.load(R, k)}")
                 w.line(f"{name} = {'tanh(v)' if name == 'gg' else _SIGMOID}")
             w.line(f"s = gf * {w.load(P)} + gi * gg")
+            if self.clip:
+                w.line(f"s = {self.clip!r} if s > {self.clip!r} else {-self.clip!r} if s < {-self.clip!r} else s")
             w.store(P, "s")
             w.line("A[n] = go * tanh(s)")
             w.move(P, 1)

@@ -22,12 +22,15 @@ from .sixteen import MOST
 BIAS_ROOM = LIMIT >> 3
 """The limit for a bias in steps of its accumulator, which leaves room for the products."""
 
+SATURATED = 9.0
+"""From here on tanh is 1 in float32."""
 
 Recurrent = LstmFloat | GruFloat | GatedGruFloat | RnnFloat
 
 
 def recurrent(layer: Recurrent, grids: Mapping[str, Grid]) -> Layer:
     """The layer in int8. Raises UnsupportedError."""
+    _check_clip(layer)
     at = (layer.name, layer.inputs, layer.output, layer.steps, layer.hidden)
     how = (layer.reverse, layer.sequence, layer.keep)
     source = grids[layer.inputs[0]]
@@ -50,6 +53,15 @@ def recurrent(layer: Recurrent, grids: Mapping[str, Grid]) -> Layer:
     return (Lstm if isinstance(layer, LstmFloat) else Gru)(*at, from_input, from_state, *how)
 
 
+def _check_clip(layer: Recurrent) -> None:
+    """Raises UnsupportedError for cells that are clipped where their tanh is not 1 yet: quantized ones end at ±16."""
+    if isinstance(layer, LstmFloat) and 0 < layer.clip < SATURATED:
+        raise UnsupportedError(
+            f"{layer.name}: an LSTM that clips its cells to ±{layer.clip:g} is quantized only where the .tflite file "
+            "is in int8; build the model with --float"
+        )
+
+
 def rows_of(name: str, weights: Array, bias: Array, grid: Grid, steps_of_one: float = GATE) -> Rows:
     """Rows of a layer whose input is on `grid`. steps_of_one: the number that stands for one in a sum."""
     bytes_, scale = quantize_weights(weights, np.abs(bias) / (grid.scale * BIAS_ROOM))
@@ -63,6 +75,7 @@ def rows_of(name: str, weights: Array, bias: Array, grid: Grid, steps_of_one: fl
 
 def recurrent16(layer: Recurrent, grids: Mapping[str, Grid]) -> Layer:
     """The layer on words. Raises UnsupportedError."""
+    _check_clip(layer)
     at = (layer.name, layer.inputs, layer.output, layer.steps, layer.hidden)
     how = (layer.reverse, layer.sequence, layer.keep)
     source, relu = grids[layer.inputs[0]], isinstance(layer, RnnFloat) and layer.relu

@@ -56,9 +56,11 @@ def lstm(t: Converting, op: FileOperator, _: Inputs) -> Argument:
     name = importer.layout.fresh(label)
     importer.layout.shapes[name] = steps, hidden
     at = (label, (held.name,), name, steps, hidden, _by_unit(weights), _by_unit(recurrent))
-    how = (_by_unit(bias).reshape(-1), np.zeros(4 * hidden), False, True, True)
+    clip = _clip(op)
+    how = (_by_unit(bias).reshape(-1), np.zeros(4 * hidden), False, True, True, clip)
     grid = t.grid(t._tensor(op.inputs[0]))
-    importer.add(LstmFloat(*at, *how) if grid is None else DoubledLstmFloat(*at, *how, _numbers(t, op, constants)))
+    float_ = grid is None
+    importer.add(LstmFloat(*at, *how) if float_ else DoubledLstmFloat(*at, *how, _numbers(t, op, constants, clip)))
     made = Argument(t._fresh(label), TensorType(t.real, (*shape[:2], hidden)))
     importer.layout.held[made.name] = importer.shaped(StoredTensor(name, (*shape[:2], hidden), (0, 1, 2)))
     t.known[made.name] = made
@@ -90,7 +92,15 @@ def _by_unit(gates: list[Array]) -> Array:
     return np.stack(gates, 1).reshape(4 * len(gates[0]), -1)
 
 
-def _numbers(t: Converting, op: FileOperator, constants: list[list[FileTensor]]) -> FileNumbers:
+def _clip(op: FileOperator) -> float:
+    """What the cells are clipped to, or 0. Raises Problem."""
+    clip = op.options.get("CellClip", 0.0)
+    if not isinstance(clip, float) or not 0 <= clip < 1e30:
+        raise Problem(f"the cell is clipped at {clip}")
+    return clip
+
+
+def _numbers(t: Converting, op: FileOperator, constants: list[list[FileTensor]], clip: float) -> FileNumbers:
     """Raises Problem."""
     weights, recurrent, bias = constants
     if {x.dtype for x in (*weights, *recurrent)} != {"INT8"} or {x.dtype for x in bias} != {"INT32"}:
@@ -108,9 +118,6 @@ def _numbers(t: Converting, op: FileOperator, constants: list[list[FileTensor]])
     kept, result = (t.grid(x) for x in (state, t._tensor(op.between[RESULT])))
     if kept is None or result is None:
         raise Problem("the hidden state has no scale")
-    clip = op.options.get("CellClip", 0.0)
-    if not isinstance(clip, float) or not 0 <= clip < 1e30:
-        raise Problem(f"the cell is clipped at {clip}")
     return FileNumbers(
         _by_unit([values(x, "weights").view(np.uint8) ^ 128 for x in weights]),
         _by_unit([values(x, "weights").view(np.uint8) ^ 128 for x in recurrent]),
