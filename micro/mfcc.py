@@ -32,10 +32,13 @@ def mel(frequency):
 
 def bands_of_bins(rate, size, count, low, high):
     """For each bin of a transform of `size` from the first that is used: the band whose upper half it is in, from -1,
-    and its share in that band; the rest is the next band's. Returns (first bin, bands, shares).
+    and its share in that band; the rest is the next band's. Returns (first bin, bands, shares). Raises ValueError if
+    `low` and `high` are not from 0 to half the rate, or have no bin between them.
 
     Source: tensorflow/lite/kernels/internal/mfcc_mel_filterbank.cc.
     """
+    if not 0 <= low < high < rate / 2:
+        raise ValueError("low and high must be from 0 to half the rate, found {} and {}".format(low, high))
     step = rate / size
     first, last = int(1.5 + low / step), int(high / step)
     space = (mel(high) - mel(low)) / (count + 1)
@@ -46,6 +49,8 @@ def bands_of_bins(rate, size, count, low, high):
             band += 1
         bands.append(band - 1)
         shares.append((mel(low) + space * (band + 1) - m) / space)
+    if not bands:
+        raise ValueError("no bin is between {} and {} Hz: use a wider range or a larger size".format(low, high))
     return first, bands, shares
 
 
@@ -57,8 +62,6 @@ class Mfcc(Spectrum):
 
     def __init__(self, rate=16000, size=640, hop=320, count=40, coefficients=10, low=20, high=4000):
         super().__init__(size, hop)
-        if not 0 <= low < high < rate / 2:
-            raise ValueError("low and high must be from 0 to half the rate, found {} and {}".format(low, high))
         if not 0 < coefficients <= count <= 80:
             raise ValueError("count must be at most 80, and coefficients at most count")
         self.count, self.coefficients = count, coefficients

@@ -64,18 +64,35 @@ def logarithms(bins, shares, i, spans, count, logs, unit, out):
     """The base-2 logarithm of each band's sum, in units of 1/256, plus `unit`; that of 1e-12 in silence.
 
     spans: how many bins are in each band's upper half, from that before the first band's on; shares: of each of these
-    bins in it, of 256; logs: 256 mantissas. i: as above.
+    bins in it, of 256; logs: 256 mantissas. i: as above. The roots of loud, wide bands are shifted by `down`.
     """
     s = 0
     k = 0
     silent = 1
     above = 0
+    down = 0
+    here = 0
     while k <= count:
         n = i + spans[k]
-        below = above
+        total = here
+        here = 0
+        j = i
+        while j < n:
+            here += bins[j]
+            j += 1
+        total += here
+        up = 0
+        while total >= 0x200000:
+            total >>= 1
+            up += 1
+        if up > down:
+            below = above >> up - down
+        else:
+            below = above << down - up
+        down = up
         above = 0
         while i < n:
-            v = bins[i]
+            v = bins[i] >> down
             below += v * shares[s]
             above += v * (256 - shares[s])
             i += 1
@@ -84,8 +101,8 @@ def logarithms(bins, shares, i, spans, count, logs, unit, out):
             if below:
                 silent = 0
             else:
-                below = 2048  # half a step of a root: what cannot be told from nothing beside other bands
-            top = 0
+                below = 2048 >> down  # half a step of a root: what cannot be told from nothing beside other bands
+            top = down
             while below > 511:
                 below >>= 1
                 top += 1

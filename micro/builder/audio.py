@@ -58,7 +58,8 @@ def mfcc(
     """MFCC of 16-bit samples: (frames, coefficients), those of TensorFlow's `Mfcc` of its `AudioSpectrogram` (squared)
     of samples / 32768.
 
-    The options are those of `Mfcc`, which computes the same in integers on the device. Sources:
+    The options are those of `Mfcc`, which computes the same in integers on the device. Raises ValueError for
+    frequencies that it refuses. Sources:
     tensorflow/lite/kernels/internal/{spectrogram,mfcc,mfcc_dct,mfcc_mel_filterbank}.cc.
     """
     x = np.asarray(samples, np.float64) / 32768

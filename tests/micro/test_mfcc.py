@@ -141,11 +141,33 @@ print(json.dumps([out, count()]))
     assert allocated == 0
 
 
+def test_loud_sounds_in_all_bins_of_wide_bands_fit_the_words(armhf_port: Port) -> None:
+    """A click and a sweep, whose spectra are flat."""
+    size = 2048
+    click, t = np.zeros(size), np.arange(size) / size
+    click[size // 2] = 32767
+    swept = (t > 0.3) & (t < 0.6)
+    sweep = 32000 * swept * np.cos(2 * np.pi * np.cumsum(swept * (3000 + 4900 * (t - 0.3) / 0.3)) / RATE)
+    how = {"size": size, "hop": size, "count": 9, "coefficients": 9, "low": 0, "high": 7999}
+    sounds = [np.rint(x).astype(np.int16) for x in (click, sweep)]
+    script = f"""
+from array import array
+from emberlet.micro.mfcc import Mfcc
+
+for x in {[x.tolist() for x in sounds]}:
+    front = Mfcc(**{how})
+    front.push(array("h", x))
+    print(list(front.features()))
+"""
+    for line, x in zip(armhf_port.run(script, heap="64M").check().stdout.splitlines(), sounds, strict=True):
+        assert json.loads(line) == frames(x, **how)[0]
+        np.testing.assert_allclose(np.array(json.loads(line)) / 256, mfcc(x, **how)[0], atol=0.1)
+
+
 @pytest.mark.parametrize(
     ("how", "said"),
     [
         ({"size": 7}, "from 8 to 65,536"),
-        ({"high": 8000}, "half the rate"),
         ({"count": 81}, "at most 80"),
         ({"coefficients": 41}, "at most count"),
         ({"size": 16384, "count": 2, "coefficients": 2, "high": 7900}, "more than 512 bins"),
@@ -154,6 +176,14 @@ print(json.dumps([out, count()]))
 def test_what_is_not_supported_is_said(how: dict[str, int], said: str) -> None:
     with pytest.raises(ValueError, match=said):
         Mfcc(**how)
+
+
+@pytest.mark.parametrize(("how", "said"), [({"high": 9000}, "half the rate"), ({"low": 7000, "high": 7010}, "no bin")])
+def test_numpy_refuses_the_frequencies_that_the_device_does(how: dict[str, int], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        Mfcc(**how)
+    with pytest.raises(ValueError, match=said):
+        mfcc(np.zeros(640), **how)
 
 
 COUNTED = """
