@@ -182,6 +182,11 @@ def build(graph: Graph, options: Options, samples: Mapping[str, Array] | None = 
     if options.stream is not None and not in_words:
         graph = _streamed(graph, options)
     built = BuildResult(plan(graph, options.families), graph, agreement=agreement, notes=notes)
+    if options.arena and options.steps:
+        raise UnsupportedError(
+            f"{options.name} gives back control between its layers, while the other model may use the arena: build it "
+            "without --steps, or without --arena"
+        )
     if options.arena and (built.program.states or built.program.kept):
         raise UnsupportedError(f"{options.name} keeps a state between calls, which the other model would overwrite")
     _write_sources(built, options)

@@ -73,6 +73,15 @@ def test_an_arena_that_is_too_small_is_refused(unix_port: Port, tmp_path: Path) 
     assert not out.ok and "the arena of tiny does not hold m" in out.stdout + out.stderr
 
 
+def test_an_arena_is_not_shared_by_models_that_run_in_steps(unix_port: Port, tmp_path: Path) -> None:
+    with pytest.raises(UnsupportedError, match="without --steps, or without --arena"):
+        built("m", arena="other", steps=True)
+    script = written([built("large"), built("small", arena="large")], tmp_path)
+    script += "import large\nlarge.steps = None\nimport small\n"
+    out = unix_port.run(script, heap="16M", micropypath=[])
+    assert not out.ok and "runs in steps" in out.stdout + out.stderr
+
+
 def running_sum() -> Graph:
     """y = x + the last y."""
     shapes = dict.fromkeys(("x", "s", "y"), (4,))

@@ -101,6 +101,28 @@ print(said)
     assert run(result, script, unix_port, tmp_path) == ["another inference or reset() came in between"]
 
 
+@pytest.mark.parametrize("name", ["image", "floats"])
+def test_numbers_that_are_refused_end_a_run_too(name: str, unix_port: Port, tmp_path: Path) -> None:
+    """They may lie in the input's place, which the layers reuse."""
+    script = """
+for call in (m.predict, m.put):
+    for bad in ([1.0] * (len(x[0]) - 1) + ["a"], [1.0] * (len(x[0]) - 1)):
+        begun = m.steps(x[0])
+        next(begun)
+        try:
+            call(bad)
+        except (TypeError, ValueError):
+            pass
+        try:
+            for _ in begun:
+                pass
+            print("went on")
+        except RuntimeError:
+            pass
+"""
+    assert run(MODELS[name](), script, unix_port, tmp_path) == []
+
+
 def test_other_tasks_run_between_the_layers(unix_port: Port, tmp_path: Path) -> None:
     script = """
 import asyncio

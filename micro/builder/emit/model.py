@@ -140,8 +140,10 @@ _SHARED = """\
 from {other} import A
 import {other} as _other
 
-if type(A).__name__ != "{kind}" or len(A) < {size} or hasattr(_other, "reset"):
-    raise ValueError("the arena of {other} does not hold {name}: it has another kind, is too small, or keeps a state")
+if type(A).__name__ != "{kind}" or len(A) < {size} or hasattr(_other, "reset") or hasattr(_other, "steps"):
+    raise ValueError(
+        "the arena of {other} does not hold {name}: it has another kind, is too small, keeps a state, or runs in steps"
+    )
 
 """
 
@@ -211,7 +213,7 @@ _COUNTED = """\
 _INT8 = '''
 def put(numbers, which=0):
     """Write numbers, row by row and channels last, into an input."""
-PUT
+BEGINNINGPUT
 
 def get(which=0):
     """The numbers of an output, as a list."""
@@ -327,7 +329,7 @@ def _int8(program: Program) -> str:
 _FLOAT = '''
 def put(numbers, which=0):
     """Write numbers, row by row and channels last, into an input."""
-    at, size = inputs[which]
+BEGINNING    at, size = inputs[which]
     i = 0
     for v in numbers:
         if i < size:

@@ -27,13 +27,11 @@ def run():
 def steps(*inputs):
     """Infer step by step, from the numbers of each input: a generator that gives back control after each layer. After
     its end `get` has the result. If it is abandoned before, the state stays as it was."""
-    global _begun
     from NAME_steps import run
 
-COUNTED    _begun += 1
+COUNTED    for which in range(len(inputs)):
+        put(inputs[which], which)  # which begins an inference
     begun = _begun
-    for which in range(len(inputs)):
-        put(inputs[which], which)
     for _ in run(A, W, T):
         yield
         if begun != _begun:

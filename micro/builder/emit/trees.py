@@ -13,7 +13,7 @@ from .ranks import starts_kind
 _PUT = '''
 def put(numbers, which=0):
     """Write the features, as numbers."""
-    if type(numbers) in (bytes, bytearray):
+BEGINNING    if type(numbers) in (bytes, bytearray):
         numbers = memoryview(numbers)  # of which an array takes the numbers, not the bits
     numbers = array("f", numbers)
     if len(numbers) != FEATURES:
