@@ -9,7 +9,7 @@ from emberlet import dtypes
 
 from ..ir.argument import ABSENT, Argument
 from ..ir.graph import Graph, Node
-from ..ir.value import Value
+from ..ir.value import Fill, Value
 from ..ops.arithmetic import Add, Mul
 from ..ops.base import reshaped
 from ..ops.constant import Cast
@@ -77,6 +77,9 @@ def layer_of(node: Mul, product: MatMulInteger | ConvInteger, x: Argument, scale
         return None
     axis = 1 if dense else 0
     channels = value.shape[axis]
+    rank = product.tensor(0).rank if dense else len(value.shape)
+    if len(scale.shape) > (1 if rank is None else rank):  # the result has the rank of the scale
+        return None
     along = len(scale.shape) - (1 if dense else len(value.shape) - 1)  # the axis of the sums' channels
     if scale.size != 1 and (scale.size != channels or along < 0 or scale.shape[along] != channels):
         return None
@@ -101,7 +104,11 @@ def weight_of(product: MatMulInteger | ConvInteger, axis: int, scale: Value) -> 
         zero = product.value(3)
         if zero is None or zero.size not in (1, scale.size):
             return None
-        inputs.append(value_of(product.inputs[3].name, reshaped(zero, scale.shape)))
+        if zero.size == scale.size:
+            zero = reshaped(zero, scale.shape)
+        else:
+            zero = Value(zero.dtype, scale.shape, Fill(zero.ints()[0]), zero.origin)
+        inputs.append(value_of(product.inputs[3].name, zero))
     dq = DequantizeLinear(product.name, tuple(inputs), product.outputs, QuantizeConfig(axis, 0, None, True))
     return unpacked(dq, axis, True)
 

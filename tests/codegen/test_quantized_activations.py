@@ -223,3 +223,34 @@ def test_layers_quantize_by_the_range_of_each_call(kind: str, channels: bool, tm
     np.testing.assert_allclose(found, want, atol=1e-5 * np.abs(want).max())
     assert text_of(path).count('input="dynamic"') == 3
     assert "integer" not in text_of(path)
+    assert text_of(path).count("bias=False") == 1  # of the product without one
+
+
+@every(
+    "kind, scales, zero, dynamic",
+    [
+        ("MatMulInteger", (6,), (), True),
+        ("MatMulInteger", (6,), (1,), True),
+        ("MatMulInteger", (1, 6), (6,), True),
+        ("MatMulInteger", (1, 1, 1), (), False),
+        ("MatMulInteger", (1, 1, 6), (6,), False),
+        ("ConvInteger", (1, 6, 1, 1), (), True),
+        ("ConvInteger", (1, 1, 1, 1, 1), (), False),
+    ],
+)
+def test_scales_of_sums_are_the_weights(
+    kind: str, scales: tuple[int, ...], zero: tuple[int, ...], dynamic: bool, tmp_path: Path
+) -> None:
+    net, path, dense = Net(False), tmp_path / "m.onnx", kind == "MatMulInteger"
+    net.nodes.append(helper.make_node("DynamicQuantizeLinear", ["x"], ["q", "s", "z"]))
+    weight = net.constant(RNG.integers(-100, 100, (8, 6) if dense else (6, 8, 1, 1)).astype(np.int8), "fc.weight")
+    sums = net.node(kind, "q", weight, "z", net.constant(np.full(zero, 3 if dense else 0, np.int8)))
+    both = net.node("Mul", "s", net.constant(RNG.uniform(0.001, 0.01, scales).astype(np.float32)))
+    shape = (3, 8) if dense else (2, 8, 3, 3)
+    net.saved(net.node("Mul", net.node("Cast", sums, to=1), both), shape, path)
+    x = RNG.normal(size=shape).astype(np.float32)
+    want = theirs(path, x, optimized=False)
+    found = ours(path, x, exact=False)
+    assert found.shape == want.shape
+    np.testing.assert_allclose(found, want, atol=1e-6 * np.abs(want).max())
+    assert text_of(path).count('input="dynamic"') == dynamic
