@@ -14,22 +14,12 @@ import numpy as np
 from emberlet.errors import UnsupportedError
 from emberlet.host.quantization.calibration import Range, grid_of
 
+from .floats import FUSED, MOVING, OTHERS, PRODUCTS, integers, masked, sensitive
 from .graph_names import Unused, drop_unused, keep_only, names_read, readers
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto
 
-# Operators with weights: the axis of the outputs in input 1.
-PRODUCTS = {"Conv": 0, "ConvTranspose": 1, "Gemm": 1, "MatMul": 1}
-# Operators whose inputs and outputs are quantized too, so that whole networks stay in integers.
-OTHERS = {"Add", "Mul", "AveragePool", "GlobalAveragePool", "Concat", "MaxPool", "Resize", "ReduceMean", "Sigmoid",
-          "LeakyRelu", "HardSigmoid", "HardSwish"}  # fmt: skip
-# Their output has elements of their input, so both have one grid.
-MOVING = {"MaxPool", "Reshape", "Transpose", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Slice", "Dropout"}
-FUSED = {"Relu", "Clip"}
-# Small inputs decide what these return, and steps of one size have none left for small numbers; before a softmax a mask
-# adds numbers that would leave none for the others.
-SENSITIVE = {"Log", "Sqrt", "Reciprocal", "Div", "Pow", "Softmax"}
 QUANTIZED = {"QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear", "QLinearConv", "QLinearMatMul",
              "ConvInteger", "MatMulInteger"}  # fmt: skip
 OPSET = 13  # the first with a scale for each channel
@@ -130,7 +120,8 @@ def _quantized(graph: GraphProto, keep: Collection[str], others: bool) -> Iterat
     uses, outputs = readers(graph), {o.name for o in graph.output}
     made = {o: node for node in graph.node for o in node.output}
     biased: set[str] = set()  # the sums that are a product's bias
-    left = _integers(graph) | _sensitive(graph)
+    beyond = masked(graph, constants, uses)
+    left = integers(graph) | sensitive(graph) | beyond
     for node in graph.node:
         if node.domain not in ("", "ai.onnx") or (node.op_type in OTHERS and node.output[0] in left):
             continue
@@ -157,7 +148,8 @@ def _quantized(graph: GraphProto, keep: Collection[str], others: bool) -> Iterat
                 break
             last = after.output[0]
         hidden = last in left or node.output[0] in left
-        yield node, reads, "" if hidden and not (node.op_type in PRODUCTS and _ends(last, uses, outputs)) else last
+        ends = node.op_type in PRODUCTS and _ends(last, uses, outputs) and last not in beyond
+        yield node, reads, "" if hidden and not ends else last
 
 
 def _ends(name: str, uses: Mapping[str, list[NodeProto]], outputs: Collection[str]) -> bool:
@@ -181,28 +173,6 @@ def _weight_of(
         axes = list(range(len(constants[name].dims)))[::-1]
         axes = next((list(a.ints) for a in before.attribute if a.name == "perm"), axes)
     return (name, axes) if len(axes) >= 2 else None
-
-
-def _sensitive(graph: GraphProto) -> set[str]:
-    """The tensors that logarithms and quotients are taken of, through sums and movements, too."""
-    found: set[str] = set()
-    for node in reversed(graph.node):
-        passing = node.op_type in OTHERS | MOVING and any(name in found for name in node.output)
-        if node.op_type in SENSITIVE or passing:
-            found.update(node.input)
-    return found
-
-
-def _integers(graph: GraphProto) -> set[str]:
-    """The tensors known to be no float32: shapes, indices, masks."""
-    declared = (*graph.input, *graph.value_info, *graph.output)
-    found = {v.name for v in declared if v.type.tensor_type.elem_type not in (0, 1)}
-    keeping = MOVING | {"Concat", "Gather", "Add", "Mul", "Cast"}
-    for node in graph.node:
-        moved = node.op_type in keeping and node.input and node.input[0] in found
-        if node.op_type in ("Shape", "ArgMax", "Size", "NonZero") or moved:
-            found.update(node.output)
-    return found
 
 
 def observed(model: ModelProto, names: Collection[str]) -> ModelProto:

@@ -139,6 +139,28 @@ def test_what_logarithms_are_taken_of_stays_in_float() -> None:
     assert activations.tensors(activations.prepared(parse(text))) == ["x"]
 
 
+@pytest.mark.parametrize("product", ["MatMul", "Gemm"])
+@pytest.mark.parametrize("mask", [-1e4, -np.inf])
+def test_classes_that_a_bias_masks_leave_the_steps_to_the_others(product: str, mask: float) -> None:
+    ends = "l = Gemm(h, w, b)" if product == "Gemm" else "s = MatMul(h, w)\n l = Add(s, b)"
+    text = f"""net (float[n, 8] x) => (float[n, 5] y)
+    {{ h = MatMul(x, v)
+      {ends}
+      y = Softmax<axis = -1>(l) }}"""
+    draw = np.random.default_rng(8)
+    bias = draw.normal(size=5)
+    bias[3] = mask
+    model = parse(text)
+    for name, array in (("v", draw.normal(size=(8, 16))), ("w", draw.normal(size=(16, 5)) / 4), ("b", bias)):
+        model.graph.initializer.append(onnx.numpy_helper.from_array(array.astype(np.float32), name))
+    given = {"x": draw.normal(size=(64, 8)).astype(np.float32)}
+    model = activations.prepared(model)
+    assert activations.tensors(model) == ["x", "h"]
+    found, want = outputs(activations.quantized(model, ranges(model, given)), given)["y"], outputs(model, given)["y"]
+    close(want, found, 0.05)
+    assert (found.argmax(1) == want.argmax(1)).mean() > 0.95
+
+
 def test_a_quantized_model_is_refused() -> None:
     with pytest.raises(UnsupportedError, match="quantized already"):
         activations.prepared(onnx.load(MODELS / "quantized_qdq" / "model.onnx"))

@@ -167,7 +167,7 @@ class Source:
     def _check_shared(self, held: str, users: Sequence[str], packed: Collection[str], alike: bool) -> None:
         """Raise UnsupportedError unless the module has one value for an initializer. users: what has its value; packed:
         the quantized layers; alike: whether those of them met so far have the same packed weight."""
-        from emberlet.codegen.quantized.activations import PRODUCTS
+        from emberlet.codegen.quantized.floats import PRODUCTS
         from emberlet.codegen.quantized.graph_names import readers
 
         layers = [name for name in users if name in packed]

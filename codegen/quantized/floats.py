@@ -1,0 +1,68 @@
+"""Which tensors of an ONNX model stay floats when its activations become integers, and by which operators."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from onnx import GraphProto, NodeProto
+
+# Operators with weights: the axis of the outputs in input 1.
+PRODUCTS = {"Conv": 0, "ConvTranspose": 1, "Gemm": 1, "MatMul": 1}
+# Operators whose inputs and outputs are quantized too, so that whole networks stay in integers.
+OTHERS = {"Add", "Mul", "AveragePool", "GlobalAveragePool", "Concat", "MaxPool", "Resize", "ReduceMean", "Sigmoid",
+          "LeakyRelu", "HardSigmoid", "HardSwish"}  # fmt: skip
+# Their output has elements of their input, so both have one grid.
+MOVING = {"MaxPool", "Reshape", "Transpose", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Slice", "Dropout"}
+FUSED = {"Relu", "Clip"}
+# Small inputs decide what these return, and steps of one size have none left for small numbers; before a softmax a mask
+# adds numbers that would leave none for the others.
+SENSITIVE = {"Log", "Sqrt", "Reciprocal", "Div", "Pow", "Softmax"}
+# Numbers far beyond the others stay so.
+UNBOUNDED = (OTHERS | MOVING) - {"Sigmoid", "HardSigmoid"}
+FAR = 1000.0  # such a number, at least, that is added, and a hundred times the next
+
+
+def sensitive(graph: GraphProto) -> set[str]:
+    """The tensors that logarithms and quotients are taken of, through sums and movements, too."""
+    found: set[str] = set()
+    for node in reversed(graph.node):
+        passing = node.op_type in OTHERS | MOVING and any(name in found for name in node.output)
+        if node.op_type in SENSITIVE or passing:
+            found.update(node.input)
+    return found
+
+
+def masked(graph: GraphProto, constants: Mapping[str, Any], uses: Mapping[str, list[NodeProto]]) -> set[str]:
+    """The sums with constants of which some are far beyond the others, and what is computed of such sums: one grid for
+    all would have no steps left for the others."""
+    from onnx import numpy_helper
+
+    found: set[str] = set()
+    far: dict[str, bool] = {}
+    for node in graph.node:
+        added = node.input[2:] if node.op_type in PRODUCTS else node.input if node.op_type == "Add" else ()
+        for name in added:
+            if name in constants and name not in far and constants[name].data_type == 1:
+                sizes = np.sort(np.abs(numpy_helper.to_array(constants[name])), axis=None)
+                far[name] = bool((sizes[1:] >= np.maximum(sizes[:-1] * 100, FAR)).any())
+        passing = node.op_type in UNBOUNDED and any(name in found for name in node.input)
+        cut = bool(uses.get(node.output[0])) and all(n.op_type in FUSED for n in uses[node.output[0]])
+        if (passing or any(far.get(name) for name in added)) and not cut:
+            found.update(node.output)
+    return found
+
+
+def integers(graph: GraphProto) -> set[str]:
+    """The tensors known to be no float32: shapes, indices, masks."""
+    declared = (*graph.input, *graph.value_info, *graph.output)
+    found = {v.name for v in declared if v.type.tensor_type.elem_type not in (0, 1)}
+    keeping = MOVING | {"Concat", "Gather", "Add", "Mul", "Cast"}
+    for node in graph.node:
+        moved = node.op_type in keeping and node.input and node.input[0] in found
+        if node.op_type in ("Shape", "ArgMax", "Size", "NonZero") or moved:
+            found.update(node.output)
+    return found
