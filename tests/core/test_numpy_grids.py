@@ -67,6 +67,7 @@ PROGRAMS: dict[str, Callable[[Any], Any]] = {
     "read twice": twice,
     "levels too": levels_too,
     "a scale for each channel": per_channel,
+    "infinite in between": lambda x: rounded(rounded(x) * 3e38 * 0),
     "levels alone": lambda x: F.quantize_linear(x * 2, SCALE, 128),
     "from an input": lambda x: F.dequantize_linear(F.quantize_linear(x, SCALE, 7).permute(0, 1, 3, 2), SCALE, 7) * 2,
     "hard swish": lambda x: rounded(F.hard_swish(rounded(x)), 0.02, 18),

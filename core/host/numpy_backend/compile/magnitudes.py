@@ -11,6 +11,7 @@ from ....tensor import Tensor
 from .tracing import Call, Value
 
 _DEEPEST = 24  # calls that are followed back
+_MOST = 1e38  # what is larger may be infinite in float32, and NaN in what follows
 _SAME = ("relu", "clip", "reshape", "permute", "expand", "slice")  # give no larger numbers
 
 
@@ -20,7 +21,8 @@ def largest(x: Any, depth: int = _DEEPEST) -> float:
         found = float(np.max(np.abs(x.data))) if x.dtype.is_float and x.size else math.inf
         return found if found < math.inf else math.inf  # of NaN, too
     call = x.call if type(x) is Value and x.dtype.is_float and depth else None
-    return math.inf if call is None else _of_call(call, depth - 1)
+    found = math.inf if call is None else _of_call(call, depth - 1)
+    return found if found < _MOST else math.inf
 
 
 def _of_call(call: Call, depth: int) -> float:
