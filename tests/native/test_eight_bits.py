@@ -193,3 +193,29 @@ def test_products_of_one_element_keep_their_axes(constant: bool, weight: tuple[i
     tensors = [emberlet.asarray(a, backend="native") for a in ((x, zero) if constant else (x, zero, w, matrix))]
     for found, exact in zip(compiled(layers, *tensors, backend="native")(*tensors), want, strict=True):
         np.testing.assert_array_equal(np.asarray(found), exact)
+
+
+@pytest.mark.parametrize("constant", [False, True])
+@pytest.mark.parametrize("weight", [(1, 1, 1), (2, 1, 1), (1, 1, 2)])
+@pytest.mark.parametrize("pixels", [1, 4])
+def test_dequantized_operands_of_one_element_keep_their_axes(
+    constant: bool, weight: tuple[int, ...], pixels: int
+) -> None:
+    rng = np.random.default_rng(pixels)
+    x, w, matrix = (drawn(rng, s, "uint8") for s in ((1, 1, pixels + weight[2] - 1), weight, (1, weight[0])))
+    left, right, last = ((a.astype(np.float64) - z) * s for a, z, s in ((x, 7, 0.5), (w, 1, 0.25), (matrix, 1, 0.25)))
+    want = [[[(left[0, 0, at : at + weight[2]] * row[0]).sum() for at in range(pixels)] for row in right]]
+
+    def layers(x: Any, *own: Any) -> Any:
+        weight, right = own or [emberlet.asarray(a, backend=x.backend) for a in (w, matrix)]
+        x, weight, right = [
+            F.dequantize_linear(a, s, z) for a, s, z in ((x, 0.5, 7), (weight, 0.25, 1), (right, 0.25, 1))
+        ]
+        wide = F.expand(x[:, :, :1], (1, 3, 1))
+        return F.conv(x, weight, None, (1,), ((0, 0),), (1,), 1), x[0, :, :1] @ right, wide @ right
+
+    tensors = [emberlet.asarray(a, backend="native") for a in ((x,) if constant else (x, w, matrix))]
+    product = left[0, :, :1] @ last
+    for found, exact in zip(compiled(layers, *tensors, backend="native")(*tensors),
+                            (want, product, np.stack([np.repeat(product, 3, 0)])), strict=True):  # fmt: skip
+        np.testing.assert_array_equal(np.asarray(found), exact)

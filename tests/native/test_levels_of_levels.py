@@ -135,6 +135,23 @@ def test_levels_of_products_and_sums_are_cut_where_they_reach_the_ends(where: st
     np.testing.assert_array_equal(run(where, layer, a, b), want)
 
 
+@every("scale", [0.1, 2.0**-7])
+@every("dtype", ["uint8", "int8"])
+def test_numbers_that_large_sums_round_are_cut_to_levels(where: str, dtype: str, scale: float) -> None:
+    one, info = np.float32, np.iinfo(dtype)
+    x = np.arange(256, dtype=one).reshape(1, 256) * one(scale)
+    large = 1e8 * scale
+
+    def layer(x: Any) -> Any:
+        y = F.dequantize_linear(F.quantize_linear(x, scale, info.min, dtype=dtype), scale, info.min)
+        return F.quantize_linear(y + large - large, scale, info.min, dtype=dtype)
+
+    steps = np.rint((x + one(large) - one(large)) / one(scale))
+    assert steps.max() > 255
+    want = np.clip(steps + one(info.min), info.min, info.max).astype(dtype)
+    np.testing.assert_array_equal(run(where, layer, x), want)
+
+
 def test_a_gelu_that_is_quantized_between_its_operations(where: str) -> None:
     q = np.random.default_rng(0).integers(0, 256, (5, 70), np.uint8)
 

@@ -32,7 +32,7 @@ def levels(x):
 
 def parts(x):
     """(q, zero point or None, scale or None) of a recorded tensor (q - zero point) * scale, or of int32 values
-    q - zero point; None for other tensors."""
+    q - zero point, q in their shape; None for other tensors."""
     node, moves = x.data, []
     while node.op in MOVES:
         moves.append(node)
@@ -59,6 +59,8 @@ def parts(x):
         if part is not None and moved is None:
             return None
         found.append(moved)
+    if not known_equal(found[0].shape, x.shape):
+        found[0] = x.backend.expand(x.backend.reshape(found[0], (1,) * len(x.shape)), x.shape)
     return found
 
 

@@ -51,19 +51,12 @@ def pictures(x, weight, padding):
     return q, weight, padding, backend.binary("mul", zero, of_weights)
 
 
-def _parts(x):
-    """(q, zero point or None) of int32 values q - zero point, q in their shape (levels.py gives one element none); None
-    for others."""
-    found = parts(x)
-    return None if found is None else (x.backend.reshape(found[0], x.shape), found[1])
-
-
 def _late(x):
     """(8-bit integers, int32 zero point) whose difference x is, if the latter depends on an input; else None."""
-    found = _parts(x)
+    found = parts(x)
     if found is None or found[0].dtype.bits != 8 or found[1] is None:
         return None
-    q, zero = found
+    q, zero = found[:2]
     within, (low, high) = narrow_range(zero.data), q.dtype.range
     if within is None or within[0] < low or within[1] > high:
         return None
@@ -72,7 +65,7 @@ def _late(x):
 
 def _less_number(w):
     """Constant weights, less a number where they are less data of one element: kernels see how far they reach."""
-    found = _parts(w)
+    found = parts(w)
     if found is None or found[1] is None or found[1].size != 1 or depends_on_input(found[1].data):
         return w
     backend = w.backend
@@ -85,10 +78,10 @@ def _less_number(w):
 
 def _signed(w):
     """Constant weights in uint8, less a number, as ones in int8 less another number."""
-    found = _parts(w)
+    found = parts(w)
     if found is None or found[0].dtype is not dtypes.uint8 or depends_on_input(found[0].data):
         return w
-    (q, zero), backend = found, w.backend
+    q, zero, backend = found[0], found[1], w.backend
     host, point = backend.host, 0
     if zero is not None:
         point = zero.data.arg if zero.data.op == "full" else None
@@ -102,11 +95,11 @@ def _signed(w):
 
 def sums(w, axes):
     """The sums of constant weights along axes, the first or all others, in int32; None if they are not known."""
-    found = None if is_open(w.size) or not w.size or depends_on_input(w.data) else _parts(w)
+    found = None if is_open(w.size) or not w.size or depends_on_input(w.data) else parts(w)
     if found is None:
         return None
     host = w.backend.host
-    known = [None if part is None else given(part.data, host) for part in found]
+    known = [None if part is None else given(part.data, host) for part in found[:2]]
     if known[0] is None or (known[1] is None and found[1] is not None):
         return None
     count = max(1, PIECE * w.shape[0] // w.size)

@@ -22,7 +22,8 @@ _FINITE = 2.0**120  # less than it, a number and its sums and differences are fl
 _BOUNDED = ("mul", "div", "add", "sub", "maximum", "minimum", "where")
 _DEEPEST = 12  # operations on operations that `_interval` follows
 _LARGEST = 1 << 20  # of a quotient: larger ones become this, and are to saturate
-_SURELY, _ERROR = 0.499, 1e-6  # how far a number lies beyond a level that it is rounded to; relative, of `_interval`
+_SURELY, _ERROR = 0.499, 1e-6  # how far a number lies beyond a level that it is rounded to; relative, of a quotient
+_UNIT = 2.0**-24  # relative, of one rounding to float32
 _ROUNDING, _ROUNDING_BITS = 12582912.0, 0x4B400000
 _SCALES = (2.0**-60, 2.0**60)  # whose quotients, and what remains of them, are neither subnormal nor infinite
 _FEW_BITS = 20  # of a scale, whose quotients take two instructions
@@ -233,22 +234,28 @@ def _reach(value, slots):
 
 
 def _interval(value, slots, depth=0):
-    """About the (least, largest) number of a Value, where both follow from levels and known numbers; else None. slots:
-    those that it loads from."""
+    """The (least, largest) number that a Value may be as float32, where both follow from levels and known numbers; else
+    None. slots: those that it loads from."""
     if value.op == "const" and value.type == "f32" and _known(value):
         number = float(value.attr)
-        return (number, number) if abs(number) < _INFINITE else None
+        return _widened(number, number) if abs(number) < _INFINITE else None
     if value.op == "cast" and value.type == "f32" and value.args[0].type in ("i32", "u32"):
-        return bounds(value.args[0], slots)
+        found = bounds(value.args[0], slots)
+        return None if found is None else _widened(*found)
     if value.type != "f32" or value.op not in _BOUNDED or depth == _DEEPEST:
         return None
     a, b = [_interval(v, slots, depth + 1) for v in value.args[-2:]]
     found = None if a is None or b is None else _combined(value.op, a, b)
-    return found if found and -_FINITE < found[0] and found[1] < _FINITE else None
+    return _widened(*found) if found and -_FINITE < found[0] and found[1] < _FINITE else None
+
+
+def _widened(low, high):
+    """An interval that holds its numbers after one rounding, too: large numbers between add to those that come out."""
+    return low - _UNIT * abs(low), high + _UNIT * abs(high)
 
 
 def _combined(name, a, b):
-    """The interval of an operation on numbers of two."""
+    """The interval of an operation on numbers of two, before it is rounded."""
     if name in ("mul", "div"):
         if name == "div" and b[0] <= 0 <= b[1]:
             return None
