@@ -926,8 +926,8 @@ class QuantizedLinear(_QuantizedLayer, Linear):
 
     x (…, d_input) -> (…, d_output). bits: 8, 4 or 2; block_size: how many of an output's weights share a scale (None:
     all); affine: with zero points; input, output: how it multiplies integers (above), without block_size.
-    `Module.quantize_weights` makes these of Linear. Raises ArgumentError for an output without an input, or with
-    "dynamic", and for an input with a block_size."""
+    `Module.quantize_weights` makes these of Linear. Raises ArgumentError for other inputs and outputs than the
+    above, an output without an input, or with "dynamic", and for an input with a block_size."""
     d_input: int
     d_output: int
     weight: Any
@@ -941,8 +941,8 @@ class _QuantizedConv(_QuantizedLayer, Conv):
 
     bits: 8, 4 or 2; block_size: how many of an output channel's weights share a scale (None: all); affine: with zero
     points; input, output: how it multiplies integers (above), without block_size; everything else as in Conv.
-    `Module.quantize_weights` makes these of convolutions. Raises ArgumentError for an output without an input, or with
-    "dynamic", and for an input with a block_size."""
+    `Module.quantize_weights` makes these of convolutions. Raises ArgumentError for other inputs and outputs than the
+    above, an output without an input, or with "dynamic", and for an input with a block_size."""
     weight: Any
     def __init__(self, in_channels: int, out_channels: int, kernel_size: int | Sequence[int], stride: int | Sequence[int] = ..., padding: int | str | Sequence[int | tuple[int, int]] = ..., dilation: int | Sequence[int] = ..., groups: int = ..., bias: bool = ..., bits: int = ..., block_size: int | None = ..., affine: bool = ..., dtype: DType | str | None = ..., backend: Backend | str | None = ..., input: Sequence[Any] | None = ..., output: Sequence[Any] | None = ...) -> None: ...
     def forward(self, x: Tensor) -> Tensor:

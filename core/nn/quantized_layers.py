@@ -1,10 +1,10 @@
 """Layers with weights of 8, 4 or 2 bits: they are float layers whose weight is a QuantizedWeight.
 
 A QuantizedLinear or QuantizedConv with `input` multiplies integers, exactly, and rounds only the result. `input` is
-(scale, zero point) of the uint8 or int8 that it takes; floats are quantized by it, to uint8. "dynamic" quantizes floats
-by the range that each call has. The result is floats, or, with `output` (scale, zero point), uint8. The third of
-`output` names another dtype: int8, or float32 for floats that are multiples of the scale. The `bias` is a float as
-well; with `output` it is rounded to a multiple of the scales' product.
+(scale, zero point) of the uint8 or int8 that it takes; floats are quantized by it, to uint8, or to int8 if the zero
+point is negative. "dynamic" quantizes floats by the range that each call has. The result is floats, or, with `output`
+(scale, zero point), uint8. The third of `output` names another dtype: int8, or float32 for floats that are multiples
+of the scale. The `bias` is a float as well; with `output` it is rounded to a multiple of the scales' product.
 """
 
 from .. import dtypes
@@ -21,6 +21,26 @@ from .embedding import Embedding
 from .linear import Linear
 from .params import value, weight
 from .quantized_weight import QuantizedWeight, real_of_levels
+
+
+def _check_grid(name, given, lengths, form, low, high):
+    if not isinstance(given, (tuple, list)) or len(given) not in lengths:
+        raise ArgumentError("{} is {}, found {!r}".format(name, form, given))
+    zero = given[1]
+    if not (isinstance(zero, int) or hasattr(zero, "__index__")) or not low <= zero <= high:
+        raise ArgumentError(
+            "the zero point of {} is an integer from {} to {}, found {!r}".format(name, low, high, zero)
+        )
+
+
+def _check_output(given):
+    """(scale, zero point), or with the dtype of the result."""
+    form = '(scale, zero point), or with a third, "uint8", "int8" or "float32"'
+    named = str(given[2]) if isinstance(given, (tuple, list)) and len(given) == 3 else "uint8"
+    if named not in ("uint8", "int8", "float32"):
+        raise ArgumentError("output is {}, found {!r}".format(form, given))
+    low = -128 if named == "int8" else 0
+    _check_grid("output", given, (2, 3), form, low, low + 255)
 
 
 class QuantizedLayer:
@@ -53,10 +73,14 @@ class QuantizedLayer:
         if output is not None and (input is None or input == "dynamic"):
             raise ArgumentError(
                 "a layer of integers that gives integers has both input=(scale, zero point) and output=(scale, zero "
-                "point); give input as well, or leave output out"
+                "point); {}, or leave output out".format(
+                    "give input as well" if input is None else 'give these instead of input="dynamic"'
+                )
             )
-        if input is not None and input != "dynamic" and (isinstance(input, str) or len(input) != 2):
-            raise ArgumentError('input is (scale, zero point) or "dynamic", found {!r}'.format(input))
+        if input is not None and input != "dynamic":
+            _check_grid("input", input, (2,), '(scale, zero point) or "dynamic"', -128, 255)
+        if output is not None:
+            _check_output(output)
         if input is not None and block_size is not None:
             raise ArgumentError(
                 "a layer of integers has one scale for each output, not one for each {!r} weights; leave block_size "
@@ -68,7 +92,10 @@ class QuantizedLayer:
         """x as integers, their scale and zero point."""
         if self.input == "dynamic":
             return dynamic_quantize_linear(x)
-        return (quantize_linear(x, *self.input) if x.dtype.is_float else x,) + tuple(self.input)
+        scale, zero = self.input
+        if x.dtype.is_float:
+            x = quantize_linear(x, scale, zero, dtype=dtypes.int8 if zero < 0 else dtypes.uint8)
+        return x, scale, zero
 
     def _levels(self):
         """Levels, scales and zero point of the weight."""
@@ -102,8 +129,8 @@ class QuantizedLinear(QuantizedLayer, Linear):
 
     x (…, d_input) -> (…, d_output). bits: 8, 4 or 2; block_size: how many of an output's weights share a scale (None:
     all); affine: with zero points; input, output: how it multiplies integers (above), without block_size.
-    `Module.quantize_weights` makes these of Linear. Raises ArgumentError for an output without an input, or with
-    "dynamic", and for an input with a block_size.
+    `Module.quantize_weights` makes these of Linear. Raises ArgumentError for other inputs and outputs than the
+    above, an output without an input, or with "dynamic", and for an input with a block_size.
     """
 
     SHOWN = "d_input d_output bias bits block_size input? output?"
@@ -148,8 +175,8 @@ class QuantizedConv(QuantizedLayer, Conv):
 
     bits: 8, 4 or 2; block_size: how many of an output channel's weights share a scale (None: all); affine: with zero
     points; input, output: how it multiplies integers (above), without block_size; everything else as in Conv.
-    `Module.quantize_weights` makes these of convolutions. Raises ArgumentError for an output without an input, or with
-    "dynamic", and for an input with a block_size.
+    `Module.quantize_weights` makes these of convolutions. Raises ArgumentError for other inputs and outputs than the
+    above, an output without an input, or with "dynamic", and for an input with a block_size.
     """
 
     SHOWN = "stride kernel_size dilation groups padding bits block_size input? output?"

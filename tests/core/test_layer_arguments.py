@@ -149,3 +149,36 @@ def test_unflatten_names_an_axis_that_is_not_there() -> None:
 def test_a_container_keeps_its_methods(build: Any, name: str) -> None:
     with pytest.raises(ArgumentError, match=f"{build.__name__}: '{name}' is a method"):
         build({name: nn.Relu()})
+
+
+GRID = (0.5, 1)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"input": "static"}, r"input is \(scale, zero point\) or \"dynamic\""),
+        ({"input": 5}, "input is"),
+        ({"input": (0.5, 256)}, "the zero point of input is an integer from -128 to 255, found 256"),
+        ({"output": GRID}, "give input as well"),
+        ({"input": "dynamic", "output": GRID}, 'give these instead of input="dynamic", or leave output out'),
+        ({"input": GRID, "output": 3}, r"output is \(scale, zero point\), .* found 3"),
+        ({"input": GRID, "output": (0.5,)}, "output is"),
+        ({"input": GRID, "output": (0.5, 1, "int4")}, "output is .*int4"),
+        ({"input": GRID, "output": (0.5, 1, "float16")}, "output is .*float16"),
+        ({"input": GRID, "output": (0.5, -1)}, "the zero point of output is an integer from 0 to 255, found -1"),
+        ({"input": GRID, "output": (0.5, 200, "int8")}, "the zero point of output is an integer from -128 to 127"),
+    ],
+)
+def test_the_grids_of_a_quantized_layer_are_checked(arguments: dict[str, Any], words: str) -> None:
+    with pytest.raises(EmberletError, match=words):
+        nn.QuantizedLinear(4, 3, **arguments)
+    with pytest.raises(EmberletError, match=words):
+        nn.QuantizedConv1d(4, 3, 1, **arguments)
+
+
+def test_a_negative_zero_point_quantizes_floats_to_int8() -> None:
+    layer = nn.QuantizedLinear(4, 3, input=(0.25, -5))
+    x = np.linspace(-40, 40, 24, dtype=np.float32).reshape(6, 4)
+    levels = np.clip(np.rint(x / np.float32(0.25)) - 5, -128, 127).astype(np.int8)
+    np.testing.assert_array_equal(np.asarray(layer(F.asarray(x))), np.asarray(layer(F.asarray(levels))))
