@@ -8,6 +8,7 @@ integers.
 
 from __future__ import annotations
 
+import struct
 from typing import Any
 
 from emberlet import dtypes
@@ -31,6 +32,7 @@ from .rewriting import Change, Rewrite, Walk, instead, rewrite, value_of
 
 SAID = "made {} layers of integers"
 JOINED = "joined {} quantizations with the layers beside them"
+BEYOND = 1e6  # the levels of all grids
 MOVED = "let {} operators take integers"
 Layer = QuantizedConv | QuantizedLinear
 
@@ -153,10 +155,17 @@ def shift(dtype: DType) -> int:
 
 def cuts_as(node: Relu | Clip, after: Grid) -> bool:
     """Whether quantization to a grid cuts off whatever a relu or a clip does."""
-    lowest = -shift(after.dtype)
-    least, most = (lowest - after.zero) * after.scale, (lowest + 255 - after.zero) * after.scale
-    found = bounds(node)
-    return found is not None and found[0] <= least and found[1] >= most
+    lowest, found = -shift(after.dtype), bounds(node)
+    if found is None or any(n != n for n in found) or after.scale <= 0:
+        return False
+    low, high = (level_of(n, after) for n in found)
+    return low <= lowest and high >= lowest + 255
+
+
+def level_of(number: float, after: Grid) -> int:
+    """The level of a number on a grid, not cut to the ends, as float32 rounds it."""
+    quotient = max(-BEYOND, min(BEYOND, number / after.scale))
+    return round(float(struct.unpack("<f", struct.pack("<f", quotient))[0])) + after.zero
 
 
 def with_grids(layer: Layer, grids: Grids) -> Any:
