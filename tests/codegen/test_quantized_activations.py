@@ -11,7 +11,7 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
-from emberlet import codegen
+from emberlet import codegen, store
 from onnx import TensorProto, helper, numpy_helper
 from support.rows import every
 
@@ -118,8 +118,9 @@ def text_of_copy(name: str) -> str:
         return text_of(path)
 
 
+CLIPS = ("", "Relu", "Relu6", "its own grid", "Clip")
 LAYERS = [(kind, signed, zero, clip, rounded) for kind in ("Conv", "Gemm", "MatMul") for signed in (False, True)
-          for zero in (0, 100) for clip in ("", "Relu", "Relu6", "Clip") for rounded in (True, False)]  # fmt: skip
+          for zero in (0, 100) for clip in CLIPS for rounded in (True, False)]  # fmt: skip
 
 
 @every("case", LAYERS, share=4)
@@ -134,11 +135,11 @@ def test_a_layer_owns_the_quantization_around_it(case: Any, tmp_path: Path) -> N
     else:
         w, scales = net.weight((12, 8), 1, "layer")
         y = net.node(kind, x, w, *([net.bias(scales, "layer")] if kind == "Gemm" else []))
-    step = np.float32(0.02)
+    step = np.float32(6 / 255 if clip == "its own grid" else 0.02)
     if clip == "Relu":
         y = net.node("Relu", y)
     elif clip:  # of the whole grid, or of less
-        y = net.node("Clip", y, net.constant(np.float32(0)), net.constant(np.float32(6.0 if clip == "Relu6" else 0.5)))
+        y = net.node("Clip", y, net.constant(np.float32(0)), net.constant(np.float32(0.5 if clip == "Clip" else 6.0)))
     if rounded:
         y = net.levels(y, step, zero)
     net.saved(y, shape, path)
@@ -152,7 +153,15 @@ def test_a_layer_owns_the_quantization_around_it(case: Any, tmp_path: Path) -> N
     else:
         np.testing.assert_allclose(found, want, rtol=1e-5, atol=1e-5)
     forward = text_of(path).split("def forward")[1]
-    joined = rounded and (not clip or (zero == 0 and clip in ("Relu", "Relu6")))
+    if "quantize_linear" not in text_of(path):
+        loaded = codegen.load(path, "numpy")
+        before = {name: np.asarray(p.val()) for name, p in loaded.named_params()}
+        for _, p in loaded.named_params():
+            p.set(p.val() * 0)
+        loaded.load_from(store.open(path))
+        for name, p in loaded.named_params():
+            np.testing.assert_array_equal(np.asarray(p.val()), before[name])
+    joined = rounded and (not clip or (zero == 0 and clip != "Clip"))
     assert ("quantize_linear" in forward) == (rounded and not joined)
     assert ("relu" in forward or "clip" in forward) == (bool(clip) and not joined)
 

@@ -59,31 +59,33 @@ def join(found: Mapping[str, Snapshot], nodes: list[Reading]) -> None:
 def _join_bias(
     found: Mapping[str, Snapshot], node: Reading, values: Snapshot, scale: Snapshot, zero: Snapshot | None
 ) -> None:
-    """Give a bias of int32 a `real`: its integers times its scale, or those of the weight and the input."""
+    """Give a bias of int32 a `real`: its integers, less zero points that it has, times its scale, or those of the
+    weight and the input."""
     scales = [scale]
-    bias = None
+    bias = points = None
     if node.kind in BIASES:
         at = node.inputs[INPUT_SCALE : INPUT_SCALE + 1] + node.inputs[BIASES[node.kind] :][:1]
         given, bias = [found.get(name) for name in at] if len(at) == 2 else (None, None)
         if given is None or not given.dtype.is_float or given.size != 1:
             return
         scales.append(given)
-    elif node.kind == "DequantizeLinear" and zero is None:
-        bias = values
+    elif node.kind == "DequantizeLinear":
+        bias, points = values, zero
     if bias is None or bias.real is not None or bias.dtype is not dtypes.int32 or len(bias.shape) != 1:
         return
-    if scale.shape in ((), (1,), bias.shape):
+    if all(part is None or part.shape in ((), (1,), bias.shape) for part in (scale, points)):
         bias.real = Snapshot(
-            plain_name(bias.name), dtypes.float32, bias.shape, make=partial(_real_bias, bias, scales),
+            plain_name(bias.name), dtypes.float32, bias.shape, make=partial(_real_bias, bias, points, scales),
             original=bias.original,
         )  # fmt: skip
 
 
-def _real_bias(bias: Snapshot, scales: list[Snapshot], backend: Backend) -> Tensor:
+def _real_bias(bias: Snapshot, points: Snapshot | None, scales: list[Snapshot], backend: Backend) -> Tensor:
     whole = scales[0].tensor().astype(dtypes.float32).reshape((-1,))
     for scale in scales[1:]:
         whole = whole * scale.tensor().astype(dtypes.float32).reshape((1,))
-    found: Tensor = (bias.tensor().astype(dtypes.float32) * whole).to(backend)
+    levels = bias.tensor() if points is None else bias.tensor() - points.tensor().astype(dtypes.int32)
+    found: Tensor = (levels.astype(dtypes.float32) * whole).to(backend)
     return found
 
 
