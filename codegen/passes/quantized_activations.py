@@ -142,9 +142,10 @@ def grid_of(node: QuantizeLinear | DequantizeLinear) -> Grid | None:
         return None
     if node.has(2):
         return grid(node, 1, 2)
-    if (node.result() if isinstance(node, QuantizeLinear) else node.dtype(0)) is not dtypes.uint8:
+    dtype = node.result() if isinstance(node, QuantizeLinear) else node.dtype(0)
+    if dtype not in (dtypes.uint8, dtypes.int8):
         return None
-    zero = value_of(f"{node.name}::zero", scalar_value(0, dtypes.uint8))
+    zero = value_of(f"{node.name}::zero", scalar_value(0, dtype))
     return grid(replace(node, inputs=(*node.inputs[:2], zero)), 1, 2)
 
 
@@ -156,7 +157,7 @@ def shift(dtype: DType) -> int:
 def cuts_as(node: Relu | Clip, after: Grid) -> bool:
     """Whether quantization to a grid cuts off whatever a relu or a clip does."""
     lowest, found = -shift(after.dtype), bounds(node)
-    if found is None or any(n != n for n in found) or after.scale <= 0:
+    if found is None or any(n != n for n in found):
         return False
     low, high = (level_of(n, after) for n in found)
     return low <= lowest and high >= lowest + 255
@@ -164,8 +165,12 @@ def cuts_as(node: Relu | Clip, after: Grid) -> bool:
 
 def level_of(number: float, after: Grid) -> int:
     """The level of a number on a grid, not cut to the ends, as float32 rounds it."""
-    quotient = max(-BEYOND, min(BEYOND, number / after.scale))
-    return round(float(struct.unpack("<f", struct.pack("<f", quotient))[0])) + after.zero
+    quotient = max(-BEYOND, min(BEYOND, float32(number) / float32(after.scale)))
+    return round(float32(quotient)) + after.zero
+
+
+def float32(number: float) -> float:
+    return float(struct.unpack("<f", struct.pack("<f", number))[0])
 
 
 def with_grids(layer: Layer, grids: Grids) -> Any:

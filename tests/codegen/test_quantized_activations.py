@@ -59,11 +59,11 @@ class Net:
         zeros = self.constant(np.zeros(len(scales), np.int32))
         return self.node("DequantizeLinear", values, self.constant(scales * STEP), zeros, axis=0)
 
-    def saved(self, result: str, shape: tuple[int, ...], path: Path) -> None:
+    def saved(self, result: str, shape: tuple[int, ...], path: Path, opset: int = 17) -> None:
         self.nodes[-1].output[0] = "y"
         io = [helper.make_tensor_value_info(n, TensorProto.FLOAT, s) for n, s in (("x", shape), ("y", None))]
         graph = helper.make_graph(self.nodes, "g", io[:1], io[1:], self.held)
-        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8), path)
 
 
 def theirs(path: Path, x: Any, optimized: bool = True) -> Any:
@@ -263,3 +263,17 @@ def test_scales_of_sums_are_the_weights(
     assert found.shape == want.shape
     np.testing.assert_allclose(found, want, atol=1e-6 * np.abs(want).max())
     assert text_of(path).count('input="dynamic"') == dynamic
+
+
+def test_levels_of_int8_without_a_zero_point_belong_to_the_layer(tmp_path: Path) -> None:
+    net, path, int8 = Net(True), tmp_path / "m.onnx", {"output_dtype": TensorProto.INT8}
+    first, last = net.constant(STEP), net.constant(np.float32(0.02))
+    x = net.node("DequantizeLinear", net.node("QuantizeLinear", "x", first, **int8), first)
+    w, _ = net.weight((12, 8), 1, "layer")
+    y = net.node("QuantizeLinear", net.node("MatMul", x, w), last, **int8)
+    net.saved(net.node("DequantizeLinear", y, last), (3, 12), path, 21)
+    given = RNG.normal(size=(3, 12)).astype(np.float32)
+    want, found = theirs(path, given, optimized=False), ours(path, given)
+    assert np.abs(np.rint((found - want) / 0.02)).max() <= 1
+    assert (found != want).mean() < 0.1
+    assert "quantize_linear" not in text_of(path)
