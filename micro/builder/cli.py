@@ -195,7 +195,7 @@ def _cost(built: BuildResult, board: Board) -> Cost:
 
 def facts(built: BuildResult, options: Options) -> dict[str, Any]:
     """What `print_report` prints, for scripts. Sizes are in bytes, times in milliseconds; a board's `missing` says what
-    does not fit."""
+    does not fit; `instructions` are those of the boards' 32-bit processors, and None on a PC."""
     boards = {}
     for b in options.boards:
         cost = _cost(built, b)
@@ -207,7 +207,7 @@ def facts(built: BuildResult, options: Options) -> dict[str, Any]:
             "missing": missing,
             "memory": {"needed": cost.ram, "available": b.heap},
             "flash": {"needed": cost.flash, "available": flash_of(b, options.weights)},
-            "instructions": round(cost.work * VIPER),
+            "instructions": None if b.arch == "x64" else round(cost.work * VIPER),
             "cycles": round(cost.cycles(b)),
             "milliseconds": cost.milliseconds(b),
             "mhz": b.mhz,

@@ -52,7 +52,7 @@ def test_build_writes_sources_and_files_for_each_board(
 
 def test_the_report_is_json_for_scripts(samples: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Its numbers are those that people read."""
-    more = ["--name", "net", "--board", "rp2", "--board", "esp8266"]
+    more = ["--name", "net", "--board", "rp2", "--board", "esp8266", "--board", "unix"]
     assert build(samples, tmp_path / "read", *more) == 0
     text = capsys.readouterr().out
     assert build(samples, tmp_path / "parsed", *more, "--json") == 0
@@ -61,6 +61,7 @@ def test_the_report_is_json_for_scripts(samples: Path, tmp_path: Path, capsys: p
     assert rp2["fits"] and rp2["missing"] == [] and facts["costs"]["armv6m"]["macs"] == 86848
     assert f"about {time_text(rp2['milliseconds'])} at {rp2['mhz']} MHz" in text
     assert rp2["cycles"] == pytest.approx(rp2["milliseconds"] * rp2["mhz"] * 1000, rel=1e-3) and rp2["instructions"]
+    assert facts["boards"]["unix"]["instructions"] is None
     assert f"flash {size_text(rp2['flash']['needed'])} of {size_text(rp2['flash']['available'])}" in text
     assert f"memory {size_text(rp2['memory']['needed'])} of {size_text(rp2['memory']['available'])}" in text
     assert f"the same largest output in {facts['agreement']['share']:.1%}" in text
