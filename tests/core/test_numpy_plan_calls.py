@@ -1,5 +1,4 @@
-"""Calls of plans on NumPy: of several threads at once, of processes that fork, and those that an error or an interrupt
-ends."""
+"""Calls of plans on NumPy: of several threads at once, and those that an error or an interrupt ends."""
 
 from __future__ import annotations
 
