@@ -12,43 +12,56 @@ from .tracing import Call, Value
 
 _DEEPEST = 24  # calls that are followed back
 _MOST = 1e38  # what is larger may be infinite in float32, and NaN in what follows
-_SAME = ("relu", "clip", "reshape", "permute", "expand", "slice")  # give no larger numbers
+_SAME = ("relu", "clip", "reshape", "permute", "expand", "slice")  # give no larger numbers, clip aside its ends
 
 
-def largest(x: Any, depth: int = _DEEPEST) -> float:
+def largest(x: Any) -> float:
     """The largest magnitude of a Value or constant of floats; infinite where it is not known."""
-    if isinstance(x, Tensor):
-        found = float(np.max(np.abs(x.data))) if x.dtype.is_float and x.size else math.inf
-        return found if found < math.inf else math.inf  # of NaN, too
-    call = x.call if type(x) is Value and x.dtype.is_float and depth else None
-    found = math.inf if call is None else _of_call(call, depth - 1)
-    return found if found < _MOST else math.inf
+    return _Magnitudes().of(x, _DEEPEST)
 
 
-def _of_call(call: Call, depth: int) -> float:
-    args = call.args
-    if call.op == "grid":
-        return max(abs(float(n)) for n in args[1:3])
-    if call.op in _SAME and not [a for a in args[1:] if isinstance(a, (Value, Tensor))]:
-        return largest(args[0], depth)
-    if call.op == "reduce" and args[0] == "sum":
-        return largest(args[1], depth) * math.prod(args[1].shape)
-    if call.op == "conv" and isinstance(args[1], Tensor) and isinstance(args[2], (Tensor, type(None))):
-        bias = 0.0 if args[2] is None else largest(args[2])
-        return largest(args[0], depth) * largest(args[1]) * math.prod(args[1].shape[1:]) + bias
-    if call.op == "matmul":
-        return largest(args[0], depth) * largest(args[1], depth) * args[0].shape[-1]
-    return _of_binary(args, depth) if call.op == "binary" else math.inf
+class _Magnitudes:
+    """What is found on the way: a value that several calls read is looked at once."""
 
+    def __init__(self) -> None:
+        self._known: dict[Value, float] = {}
 
-def _of_binary(args: tuple[Any, ...], depth: int) -> float:
-    op, a, b = args
-    if op == "div":
-        least = float(np.min(np.abs(b.data))) if isinstance(b, Tensor) and b.size else 0.0
-        return largest(a, depth) / least if least > 0 else math.inf
-    if op not in ("mul", "add", "sub", "maximum", "minimum"):
-        return math.inf
-    left, right = largest(a, depth), largest(b, depth)
-    if math.inf in (left, right):
-        return math.inf
-    return left * right if op == "mul" else left + right
+    def of(self, x: Any, depth: int) -> float:
+        if isinstance(x, Tensor):
+            found = float(np.max(np.abs(x.data))) if x.dtype.is_float and x.size else math.inf
+            return found if found < math.inf else math.inf  # of NaN, too
+        if type(x) is not Value or not x.dtype.is_float or x.call is None or not depth:
+            return math.inf
+        if x not in self._known:
+            found = self._of_call(x.call, depth - 1)
+            self._known[x] = found if found < _MOST else math.inf
+        return self._known[x]
+
+    def _of_call(self, call: Call, depth: int) -> float:
+        args = call.args
+        if call.op == "grid":
+            return max(abs(float(n)) for n in args[1:3])
+        if call.op in _SAME and not [a for a in args[1:] if isinstance(a, (Value, Tensor))]:
+            ends = [abs(n) for n in args[1:] if isinstance(n, (int, float))] if call.op == "clip" else []
+            return max(self.of(args[0], depth), *(n for n in ends if n < math.inf), 0.0)
+        if call.op == "reduce" and args[0] == "sum":
+            return self.of(args[1], depth) * math.prod(args[1].shape)
+        if call.op == "conv" and isinstance(args[1], Tensor) and isinstance(args[2], (Tensor, type(None))):
+            bias = 0.0 if args[2] is None else self.of(args[2], 0)
+            return self.of(args[0], depth) * self.of(args[1], 0) * math.prod(args[1].shape[1:]) + bias
+        if call.op == "matmul":
+            return self._product(args[0], args[1], depth) * args[0].shape[-1]
+        return self._of_binary(args, depth) if call.op == "binary" else math.inf
+
+    def _of_binary(self, args: tuple[Any, ...], depth: int) -> float:
+        op, a, b = args
+        if op == "div":
+            least = float(np.min(np.abs(b.data))) if isinstance(b, Tensor) and b.size else 0.0
+            return self.of(a, depth) / least if least > 0 else math.inf
+        if op == "mul":
+            return self._product(a, b, depth)
+        return self.of(a, depth) + self.of(b, depth) if op in ("add", "sub", "maximum", "minimum") else math.inf
+
+    def _product(self, a: Any, b: Any, depth: int) -> float:
+        left, right = self.of(a, depth), self.of(b, depth)
+        return math.inf if math.inf in (left, right) else left * right
