@@ -14,7 +14,7 @@ PATIENCE = 240  # seconds: two cores may have much else to do
 
 def environment(home: Path) -> dict[str, str]:
     """The environment of processes that use Ray: they send nothing and write nothing outside `home`."""
-    quiet = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_MODE": "disabled"}
+    quiet = {"RAY_worker_niceness": "0", "RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_MODE": "disabled"}
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
     kept = {k: v for k, v in os.environ.items() if not k.startswith("RAY_") and k != "PYTHONWARNDEFAULTENCODING"}
     return {**kept, **quiet, "HOME": str(home), "RAY_TMPDIR": str(home), "PATH": path}
