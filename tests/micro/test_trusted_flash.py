@@ -215,7 +215,8 @@ def slots(unix_port: Port, folder: Path, steps: str) -> list[str]:
         write(net(seed), options, folder / which)
         prepare, copy, publish = commands(folder / which, "x64", to=str(flash), slots=which != "plain")
         files = {"files": [Path(source).name for source in copy[2:-1]], "from": str(folder / which / "x64")}
-        (flash / f"{which}.json").write_text(json.dumps({**files, "prepare": prepare[-1], "publish": publish[-1]}))
+        told = json.dumps({**files, "prepare": prepare[-1], "publish": publish[-1]})
+        (flash / f"{which}.json").write_text(told, encoding="utf-8")
     script = SLOTS.format(folder=flash, numbers=np.linspace(-1, 1, 20).tolist(), draft=DRAFT, steps=steps)
     lines = unix_port.run(script, micropypath=[], heap="64M").check().stdout.splitlines()
     return [line for line in lines if not line.startswith("net: slot")]
@@ -281,7 +282,7 @@ def test_no_way_of_deploying_goes_around_the_slots(weights: str, unix_port: Port
     options = Options("digits", weights, desktop_boards())  # type: ignore[arg-type]
     write(build_digits(weights, boards=desktop_boards()), options, tmp_path)
     for name in (".digits-slot", "digits.py"):
-        (tmp_path / name).write_text("Written by emberlet: deploy with --slots.")
+        (tmp_path / name).write_text("Written by emberlet: deploy with --slots.", encoding="utf-8")
     script = commands(tmp_path, "x64", to=str(tmp_path), in_place=weights == "file")[0][-1]
     assert "deploy with --slots" in unix_port.run(script, micropypath=[]).stderr
     (tmp_path / ".digits-slot").unlink()

@@ -87,6 +87,7 @@ PEERS = {
     "micro/builder/assembly",
     "micro/builder/importer",
     "micro/builder/kernels",
+    "wgpu_backend/record",
 }
 MOST_FILES = 20
 

@@ -13,7 +13,9 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.mark.parametrize("folder", ["web", "benches/web"])
 def test_each_dependency_of_a_locked_package_is_locked(folder: str) -> None:
-    packages: dict[str, dict[str, Any]] = json.loads((ROOT / folder / "package-lock.json").read_text())["packages"]
+    packages: dict[str, dict[str, Any]] = json.loads((ROOT / folder / "package-lock.json").read_text(encoding="utf-8"))[
+        "packages"
+    ]
     missing = [
         f"{where or folder}: {name}"
         for where, package in packages.items()
@@ -26,10 +28,13 @@ def test_each_dependency_of_a_locked_package_is_locked(folder: str) -> None:
 
 @pytest.mark.parametrize("folder", ["web", "benches/web"])
 def test_the_lock_file_is_of_these_requirements(folder: str) -> None:
-    wanted = json.loads((ROOT / folder / "package.json").read_text())
-    locked = json.loads((ROOT / folder / "package-lock.json").read_text())["packages"][""]
+    wanted, locked = _read(folder, "package"), _read(folder, "package-lock")["packages"][""]
     for kind in ("dependencies", "devDependencies"):
         assert locked.get(kind) == wanted.get(kind)
+
+
+def _read(folder: str, name: str) -> Any:
+    return json.loads((ROOT / folder / f"{name}.json").read_text(encoding="utf-8"))
 
 
 def _above(where: str) -> list[str]:

@@ -179,7 +179,7 @@ def _layer(
     if isinstance(node, RNN):
         return RnnFloat(*at, relu=is_relu(node))
     if isinstance(node, LSTM):
-        return LstmFloat(*at, 0.0)
+        return LstmFloat(*at)
     return GruFloat(*at) if node.config.switch else GatedGruFloat(*at)
 
 

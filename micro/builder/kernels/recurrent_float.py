@@ -4,7 +4,7 @@ the arena."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -122,7 +122,7 @@ class _RecurrentFloat(Layer):
 class LstmFloat(_RecurrentFloat):
     """Gates: input, forget, cell, output. Cells are clipped to ±clip, if that is not 0."""
 
-    clip: float
+    clip: float = field(default=0.0, kw_only=True)
 
     @property
     def state(self) -> int:

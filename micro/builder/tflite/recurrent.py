@@ -57,10 +57,13 @@ def lstm(t: Converting, op: FileOperator, _: Inputs) -> Argument:
     importer.layout.shapes[name] = steps, hidden
     at = (label, (held.name,), name, steps, hidden, _by_unit(weights), _by_unit(recurrent))
     clip = _clip(op)
-    how = (_by_unit(bias).reshape(-1), np.zeros(4 * hidden), False, True, True, clip)
+    how = (_by_unit(bias).reshape(-1), np.zeros(4 * hidden), False, True, True)
     grid = t.grid(t._tensor(op.inputs[0]))
     float_ = grid is None
-    importer.add(LstmFloat(*at, *how) if float_ else DoubledLstmFloat(*at, *how, _numbers(t, op, constants, clip)))
+    if float_:
+        importer.add(LstmFloat(*at, *how, clip=clip))
+    else:
+        importer.add(DoubledLstmFloat(*at, *how, _numbers(t, op, constants, clip), clip=clip))
     made = Argument(t._fresh(label), TensorType(t.real, (*shape[:2], hidden)))
     importer.layout.held[made.name] = importer.shaped(StoredTensor(name, (*shape[:2], hidden), (0, 1, 2)))
     t.known[made.name] = made
