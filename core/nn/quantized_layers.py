@@ -127,10 +127,12 @@ class QuantizedLayer:
 class QuantizedLinear(QuantizedLayer, Linear):
     """A Linear with a QuantizedWeight, which products read a few columns at a time, on every backend.
 
-    x (…, d_input) -> (…, d_output). bits: 8, 4 or 2; block_size: how many of an output's weights share a scale (None:
-    all); affine: with zero points; input, output: how it multiplies integers (above), without block_size.
-    `Module.quantize_weights` makes these of Linear. Raises ArgumentError for other inputs and outputs than the
-    above, an output without an input, or with "dynamic", and for an input with a block_size.
+    x (…, d_input) -> (…, d_output). bits: 8, 4 or 2; block_size: how many of an output's weights share a scale
+    (None: all); affine: with zero points; input, without block_size: (scale, zero point) of the uint8 or int8 that
+    it multiplies, to which it quantizes floats, or "dynamic", by the range of each call; output: (scale, zero
+    point) of the uint8 that it gives, with a third for "int8", or for "float32" on that grid; None: floats.
+    `Module.quantize_weights` makes these of Linear. Raises ArgumentError for other inputs and outputs, an output
+    without (scale, zero point) of the input, and an input with a block_size.
     """
 
     SHOWN = "d_input d_output bias bits block_size input? output?"
@@ -174,9 +176,8 @@ class QuantizedConv(QuantizedLayer, Conv):
     """Base of the convolutions with a QuantizedWeight, which is dequantized when they run.
 
     bits: 8, 4 or 2; block_size: how many of an output channel's weights share a scale (None: all); affine: with zero
-    points; input, output: how it multiplies integers (above), without block_size; everything else as in Conv.
-    `Module.quantize_weights` makes these of convolutions. Raises ArgumentError for other inputs and outputs than the
-    above, an output without an input, or with "dynamic", and for an input with a block_size.
+    points; input, output: as of QuantizedLinear; everything else as in Conv. `Module.quantize_weights` makes these of
+    convolutions. Raises ArgumentError as QuantizedLinear does.
     """
 
     SHOWN = "stride kernel_size dilation groups padding bits block_size input? output?"

@@ -13,9 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.mark.parametrize("folder", ["web", "benches/web"])
 def test_each_dependency_of_a_locked_package_is_locked(folder: str) -> None:
-    packages: dict[str, dict[str, Any]] = json.loads((ROOT / folder / "package-lock.json").read_text(encoding="utf-8"))[
-        "packages"
-    ]
+    packages = _read(folder, "package-lock")["packages"]
     missing = [
         f"{where or folder}: {name}"
         for where, package in packages.items()

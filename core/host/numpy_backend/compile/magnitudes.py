@@ -12,7 +12,7 @@ from .tracing import Call, Value
 
 _DEEPEST = 24  # calls that are followed back
 _MOST = 1e38  # what is larger may be infinite in float32, and NaN in what follows
-_SAME = ("relu", "clip", "reshape", "permute", "expand", "slice")  # give no larger numbers, clip aside its ends
+_SAME = ("relu", "clip", "reshape", "permute", "expand", "slice")  # give no larger numbers; clip may give its ends
 
 
 def largest(x: Any) -> float:
@@ -42,7 +42,7 @@ class _Magnitudes:
         if call.op == "grid":
             return max(abs(float(n)) for n in args[1:3])
         if call.op in _SAME and not [a for a in args[1:] if isinstance(a, (Value, Tensor))]:
-            ends = [abs(n) for n in args[1:] if isinstance(n, (int, float))] if call.op == "clip" else []
+            ends = [abs(float(n)) for n in args[1:] if n is not None] if call.op == "clip" else []
             return max(self.of(args[0], depth), *(n for n in ends if n < math.inf), 0.0)
         if call.op == "reduce" and args[0] == "sum":
             return self.of(args[1], depth) * math.prod(args[1].shape)
