@@ -32,13 +32,15 @@ def mel(frequency):
 
 def bands_of_bins(rate, size, count, low, high):
     """For each bin of a transform of `size` from the first that is used: the band whose upper half it is in, from -1,
-    and its share in that band; the rest is the next band's. Returns (first bin, bands, shares). Raises ValueError if
-    `low` and `high` are not from 0 to half the rate, or have no bin between them.
+    and its share in that band; the rest is the next band's. Returns (first bin, bands, shares). Raises ValueError
+    unless 0 <= low < high < rate / 2, and if no bin is between them.
 
     Source: tensorflow/lite/kernels/internal/mfcc_mel_filterbank.cc.
     """
     if not 0 <= low < high < rate / 2:
-        raise ValueError("low and high must be from 0 to half the rate, found {} and {}".format(low, high))
+        raise ValueError(
+            "low must be at least 0, and high above low and below half the rate, found {} and {}".format(low, high)
+        )
     step = rate / size
     first, last = int(1.5 + low / step), int(high / step)
     space = (mel(high) - mel(low)) / (count + 1)
@@ -57,7 +59,8 @@ def bands_of_bins(rate, size, count, low, high):
 class Mfcc(Spectrum):
     """rate: samples per second; size: samples in a frame, from 8 to 65,536, which zeros extend to a power of two; hop:
     samples from one frame to the next; count: bands between `low` and `high` Hz; coefficients: how many are
-    kept. Raises ValueError for other sizes.
+    kept. Raises ValueError for other sizes, for more than 80 bands, for more coefficients than bands, and for
+    frequencies without a bin.
     """
 
     def __init__(self, rate=16000, size=640, hop=320, count=40, coefficients=10, low=20, high=4000):

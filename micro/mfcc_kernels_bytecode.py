@@ -1,7 +1,6 @@
-"""Integer kernels of MFCC, in machine code, after those of audio_kernels_viper.py. mfcc_kernels_bytecode.py is the same
-for every port.
+"""Integer kernels of MFCC, for every port; `check --fix` makes them from mfcc_kernels_viper.py.
 
-No product or sum reaches 2**30.
+They come after those of audio_kernels_viper.py. No product or sum reaches 2**30.
 """
 
 
@@ -19,7 +18,7 @@ def windowed(samples, window, i, at, order, around, re, im):
         i += 1
     top &= 0xFFFE
     shift = 14
-    while top and top < 0x4000:
+    while top < 0x4000 and shift > 1:
         top <<= 1
         shift -= 1
     if top > 0x7FFF:

@@ -1,7 +1,6 @@
-"""Integer kernels of MFCC, in machine code, after those of audio_kernels_viper.py. mfcc_kernels_bytecode.py is the same
-for every port.
+"""Integer kernels of MFCC, in machine code. mfcc_kernels_bytecode.py is the same for every port.
 
-No product or sum reaches 2**30.
+They come after those of audio_kernels_viper.py. No product or sum reaches 2**30.
 """
 
 # ruff: noqa: F821
@@ -25,7 +24,7 @@ def windowed(samples: ptr16, window: ptr16, i: int, at: int, order: ptr16, aroun
         i += 1
     top &= 0xFFFE
     shift = 14
-    while top and top < 0x4000:
+    while top < 0x4000 and shift > 1:
         top <<= 1
         shift -= 1
     if top > 0x7FFF:

@@ -11,6 +11,7 @@ browser's device object offers the same, see wgpu_backend/browser):
     pass.set_pipeline(p), pass.set_bind_group(0, g), pass.dispatch_workgroups(x, y, z), pass.end()
     device.queue.write_buffer(buffer, offset, data), device.queue.submit([commands])
     device.queue.read_buffer(buffer, offset, size)     device.limits, device.features, device.adapter_info
+    device.wgsl_language_features (a browser's device only)
 """
 
 import sys

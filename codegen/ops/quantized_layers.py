@@ -48,8 +48,8 @@ class Grid:
 
 @dataclass(frozen=True)
 class Grids:
-    """Those of a layer's input, which is integers or is quantized by it, None if each call has its own; and of its
-    result: None if that is floats; of the dtype float32 if it is floats on the grid of uint8."""
+    """input: the grid of the integers that a layer multiplies, None if each call has its own; output: that of its
+    result, None for floats, of the dtype float32 for floats on a grid of uint8."""
 
     input: Grid | None
     output: Grid | None

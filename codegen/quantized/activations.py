@@ -153,7 +153,7 @@ def _quantized(graph: GraphProto, keep: Collection[str], others: bool) -> Iterat
 
 
 def _ends(name: str, uses: Mapping[str, list[NodeProto]], outputs: Collection[str]) -> bool:
-    """Whether a tensor is what the softmax that ends a classifier reads: without a mask, and boards need its grid."""
+    """Whether only the softmax that ends a classifier reads a tensor. Boards need a grid for it."""
     after = uses.get(name, [])
     return len(after) == 1 and after[0].op_type == "Softmax" and after[0].output[0] in outputs
 

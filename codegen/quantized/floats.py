@@ -21,9 +21,9 @@ FUSED = {"Relu", "Clip"}
 # Small inputs decide what these return, and steps of one size have none left for small numbers; before a softmax a mask
 # adds numbers that would leave none for the others.
 SENSITIVE = {"Log", "Sqrt", "Reciprocal", "Div", "Pow", "Softmax"}
-# Numbers far beyond the others stay so.
+# Their results keep numbers that are far beyond the others.
 UNBOUNDED = (OTHERS | MOVING) - {"Sigmoid", "HardSigmoid"}
-FAR = 1000.0  # such a number, at least, that is added, and a hundred times the next
+FAR = 1000.0  # the least size of such a constant, which is also at least a hundred times the next smaller one
 
 
 def sensitive(graph: GraphProto) -> set[str]:
@@ -48,7 +48,7 @@ def masked(graph: GraphProto, constants: Mapping[str, Any], uses: Mapping[str, l
         for name in added:
             if name in constants and name not in far and constants[name].data_type == 1:
                 sizes = np.sort(np.abs(numpy_helper.to_array(constants[name])), axis=None)
-                far[name] = bool((sizes[1:] >= np.maximum(sizes[:-1] * 100, FAR)).any())
+                far[name] = bool((sizes[1:] / 100 >= np.maximum(sizes[:-1], FAR / 100)).any())
         passing = node.op_type in UNBOUNDED and any(name in found for name in node.input)
         cut = bool(uses.get(node.output[0])) and all(n.op_type in FUSED for n in uses[node.output[0]])
         if (passing or any(far.get(name) for name in added)) and not cut:

@@ -72,9 +72,8 @@ SMALL: dict[str, Any] = {
 
 
 def _room(name: str) -> str:
-    """What belongs together: the constants of a module, or of a package of plans."""
-    where = name.partition(":")[0]
-    return where.removeprefix(_PLANS).partition(".")[0] if where.startswith(_PLANS) else where
+    """What belongs together: the constants of a module."""
+    return name.partition(":")[0]
 
 
 @contextmanager

@@ -31,6 +31,9 @@ def _check_grid(name, given, lengths, form, low, high):
         raise ArgumentError(
             "the zero point of {} is an integer from {} to {}, found {!r}".format(name, low, high, zero)
         )
+    scale = given[0]
+    if not (isinstance(scale, (int, float)) or hasattr(scale, "__float__")) or not 0.0 < float(scale) < float("inf"):
+        raise ArgumentError("the scale of {} is a number above 0, found {!r}".format(name, scale))
 
 
 def _check_output(given):
@@ -70,14 +73,15 @@ class QuantizedLayer:
         return QuantizedWeight(shape, axis, scheme, dtype, backend, False, self.input is not None)
 
     def _grids(self, block_size, input, output):
-        if output is not None and (input is None or input == "dynamic"):
+        dynamic = isinstance(input, str) and input == "dynamic"
+        if output is not None and (input is None or dynamic):
             raise ArgumentError(
                 "a layer of integers that gives integers has both input=(scale, zero point) and output=(scale, zero "
                 "point); {}, or leave output out".format(
                     "give input as well" if input is None else 'give these instead of input="dynamic"'
                 )
             )
-        if input is not None and input != "dynamic":
+        if input is not None and not dynamic:
             _check_grid("input", input, (2,), '(scale, zero point) or "dynamic"', -128, 255)
         if output is not None:
             _check_output(output)

@@ -3,7 +3,7 @@ from the slot that was deployed last, or from the other one.
 
 Beside that module are the folders `.NAME-0` and `.NAME-1`, each with a list of its files, and the file `.NAME-slot`:
 the slot's number, then `?` until its model has been imported once, and `!` while that is tried. A power cut, a damaged
-file, an exception, and a board that hangs or resets during the first import all lead to the other slot.
+file, an exception, Ctrl-C, and a board that hangs or resets during the first import all lead to the other slot.
 """
 
 from __future__ import annotations

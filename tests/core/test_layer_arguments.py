@@ -161,6 +161,8 @@ GRID = (0.5, 1)
         ({"input": 5}, "input is"),
         ({"input": (0.5, 256)}, "the zero point of input is an integer from -128 to 255, found 256"),
         ({"output": GRID}, "give input as well"),
+        ({"input": (0.0, 3)}, "the scale of input is a number above 0, found 0.0"),
+        ({"input": ("a", 3)}, "the scale of input is a number above 0, found 'a'"),
         ({"input": "dynamic", "output": GRID}, 'give these instead of input="dynamic", or leave output out'),
         ({"input": GRID, "output": 3}, r"output is \(scale, zero point\), .* found 3"),
         ({"input": GRID, "output": (0.5,)}, "output is"),

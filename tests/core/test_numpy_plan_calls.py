@@ -146,7 +146,7 @@ def test_the_shortest_product_has_the_same_bits(a: Any, b: Any, dtype: str) -> N
 # -- what happens to a process
 
 START = """
-import os, signal, sys, threading, time
+import signal
 import emberlet, numpy as np
 from emberlet.host.numpy_backend.compile import compile
 class Layers(emberlet.Module):

@@ -68,11 +68,15 @@ def test_directions_of_recurrent_layers_run_apart_where_their_matrices_are_large
     lengths = np.array([5, 3], np.int32)
     backend = NativeBackend()
     native = [emberlet.asarray(x, backend=backend) for x in given]
+    asked: list[bool] = []
+    ask = NativeBackend.directions_apart
+    monkeypatch.setattr(NativeBackend, "directions_apart", staticmethod(lambda r: asked.append(ask(r)) or asked[-1]))
     for apart, lens in ((1 << 21, None), (0, None), (0, lengths)):
         monkeypatch.setattr(backend_module, "APART", apart)
         expected = layer(*given, direction="bidirectional", sequence_lens=lens)
         for found, y in zip(layer(*native, direction="bidirectional", sequence_lens=lens), expected, strict=True):
             np.testing.assert_allclose(np.asarray(found), np.asarray(y), rtol=1e-4, atol=1e-5)
+    assert asked == [False, True, True]
 
 
 def stack(x: Any) -> Any:

@@ -72,7 +72,6 @@ def test_activations_in_8_bits_lose_no_more_than_onnxruntimes(made: Any, tmp_pat
     found = np.concatenate([np.asarray(model(x[k : k + 1])) for k in range(len(x))])
     flat = [y.reshape(len(x), -1) for y in (real, wanted, found)]
     a, b = (compare({"y": flat[0]}, {"y": y}, labels) for y in flat[1:])
-    print(f"onnxruntime {a.accuracy} {a.same_best} {a.rms:.3%}; emberlet {b.accuracy} {b.same_best} {b.rms:.3%}")
     assert b.same_best >= a.same_best
     assert b.rms <= a.rms * 1.05
     if labels is not None:

@@ -77,7 +77,7 @@ async function begin(source, options) {
   const expected = (bytes) => (total = bytes);
   const opening = open(source, { cache, signal, counted: progress("plan"), expected });
   opening.catch(() => {});
-  const isOnnx = /\.onnx([?#]|$)/i.test(source?.url ?? source?.name ?? source);
+  const isOnnx = /\.onnx([?#]|$)/i.test(source?.url ?? source?.name ?? (ArrayBuffer.isView(source) ? "" : source));
   if (isOnnx) import("./compiling.mjs").then((compiling) => compiling.prepare(options.compiler));
   const plan = await opening;
   if (plan.compiled) {

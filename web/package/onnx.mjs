@@ -30,16 +30,16 @@ export async function compileAndLoad(found, options) {
     await storing.get(path);
     const stored = await kept?.read(path);
     if (stored) {
-      chosen = JSON.parse(stored.headers.get("chosen") ?? "{}");
+      chosen = JSON.parse(decodeURIComponent(stored.headers.get("chosen") ?? "{}"));
       return new Uint8Array(await stored.arrayBuffer());
     }
     compiling();
     const compiled = await compile(files, { ...settings, kind });
     chosen = compiled.chosen;
     // Nobody waits for it; the next call with this file does.
-    const putting = kept?.store(path, compiled.bytes, { chosen: JSON.stringify(chosen) });
+    const putting = kept?.store(path, compiled.bytes, { chosen: encodeURIComponent(JSON.stringify(chosen)) });
     const others = () => kept.drop("compiled/", `compiled/${version}/`).catch(() => {}); // what other releases compiled
-    if (putting) storing.set(path, putting.then(others).then(() => storing.delete(path)));
+    if (putting) storing.set(path, putting.then(others).catch(() => {}).then(() => storing.delete(path)));
     return compiled.bytes;
   };
   const inWasm = async () => (await import("./wasm.mjs")).load(named(await made("wasm"), name), { signal, threads });

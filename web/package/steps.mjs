@@ -18,11 +18,12 @@ export class Steps {
 
   // file: { name, bytes } of an ONNX file. folder: where the package's folder compiler/ is, if a bundler moved it.
   constructor(file, folder) {
-    this.#file = file;
+    this.#file = { ...file, name: file.name.split(/[\\/]/).pop() }; // a File's name may hold a path
     this.#folder = folder;
     hold(1);
-    const [number, name] = [this.#number, file.name];
-    this.#end = () => ask(number, { name }, folder, null).catch(() => {}).finally(() => hold(-1));
+    const [number, name] = [this.#number, this.#file.name];
+    // undefined is Python's None; null is not
+    this.#end = () => ask(number, { name }, folder, undefined).catch(() => {}).finally(() => hold(-1));
     dropped.register(this, this.#end, this);
   }
 

@@ -28,7 +28,7 @@ MOST = 8  # threads of a plan
 PATIENCE = 4000  # looks of a thread for work after a run, before it parks: about 100 us
 BACKWARD = 1 << 15  # of a step: each thread takes its last task first
 PARTS = 8  # of a step that one thread runs backward
-TASKS = 2  # of a shared step for each thread; all of them are at most 16
+TASKS = 2  # of a shared step for each thread; all of them are at most 16, the bits for them in the word at `control`
 
 # At the address of `control`, in lines of 64 bytes: the number of the shared step, how many threads the plan has
 # scratch memory for, how many tasks the step has, with BACKWARD, and a bit for each that is taken, in 24, 8, 16 and
@@ -254,11 +254,13 @@ def threads() -> int:
 
 def tasks(function: Any, count: int, backward: bool = False) -> int:
     """How many tasks `count` threads share a kernel's function in, with BACKWARD if the last one is to be first: one
-    for each, if more of them would do more."""
+    for each, if more of them would do more. A step that threads of a plan do not share goes forward."""
     steps = int(typical(function.steps))
     parts = count if function.repeats else TASKS * count
     many = min(steps, parts) if count > 1 and split.shares(function) else 1
-    return BACKWARD | (many if many > 1 else min(steps, PARTS)) if backward else many
+    if not backward or (count > 1 and many == 1):
+        return many
+    return BACKWARD | (many if many > 1 else min(steps, PARTS))
 
 
 class Pool:

@@ -138,7 +138,7 @@ class _Bytes:
         if found is None or found[0].dtype.bits != 8 or not depends_on_input(x.data):
             return None
         backend, (q, zero, _) = x.backend, found
-        values = backend.cast(backend.reshape(q, x.shape), dtypes.int32)
+        values = backend.cast(q, dtypes.int32)
         if zero is not None:
             zero = backend.cast(zero, dtypes.int32)
         if q.dtype.kind == "uint":
@@ -185,7 +185,7 @@ class _Weights:
         nodes = topological([part.data for part in found[:2] if part is not None])
         if [n for n in nodes if n.op in ("input", "buffer") or of_open_size(n) or not is_evaluated(n)]:
             return None
-        q = values_of([backend.reshape(found[0], w.shape).data], host)[0]
+        q = values_of([found[0].data], host)[0]
         zero = None if found[1] is None else host.cast(values_of([found[1].data], host)[0], dtypes.int32)
         if q.dtype.kind == "uint":
             moved = host.binary("bitwise_xor", q, host.full((), 128, dtypes.uint8))  # as int8 these are less by 128

@@ -95,7 +95,7 @@ def _prefers_input(layer: Layer) -> bool:
 def _wanted(layer: Layer, grids: Mapping[str, Grid]) -> Grid | None:
     """The grid that a layer's kernel requires for its output, if any."""
     if isinstance(layer, DoubledLstmFloat):
-        return layer.numbers.result
+        return grids.get(layer.output, layer.numbers.result)  # LiteRT copies the bytes
     if isinstance(layer, LstmFloat | GruFloat | GatedGruFloat) or (isinstance(layer, RnnFloat) and not layer.relu):
         return HIDDEN_WORDS if any(n in grids and grids[n].wide for n in (*layer.inputs, layer.output)) else HIDDEN_GRID
     if isinstance(layer, Arg | CompareFloat) or (isinstance(layer, TopK) and layer.indices):

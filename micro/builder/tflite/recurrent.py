@@ -85,7 +85,9 @@ def _check(op: FileOperator) -> None:
 
 
 def _real(tensor: FileTensor) -> Array:
-    """The numbers of a constant."""
+    """The numbers of a constant. Raises Problem."""
+    if len(tensor.scales) > 1 or any(tensor.zeros):
+        raise Problem("an LSTM needs one scale for each tensor, and constants without a zero point")
     stored = values(tensor, f"tensor {tensor.name!r}").astype(np.float64)
     return stored * tensor.scales[0] if tensor.scales else stored
 
@@ -112,7 +114,7 @@ def _numbers(t: Converting, op: FileOperator, constants: list[list[FileTensor]],
     if len(op.between) <= RESULT or {source.dtype, state.dtype} != {"INT8"} or cell.dtype != "INT16":
         raise Problem("an LSTM on bytes needs int8 activations, a cell of int16, and five intermediate results")
     if any(len(x.scales) != 1 or any(x.zeros) or not 0 < x.scales[0] < 1e30 for x in (*weights, *recurrent, cell)):
-        raise Problem("an LSTM needs one scale for each tensor, and weights without a zero point")
+        raise Problem("an LSTM on bytes needs one scale for each tensor, and a cell without a zero point")
     fraction, exponent = frexp(cell.scales[0])
     if fraction != 0.5 or not LEAST <= exponent - 1 <= MOST:
         raise Problem(

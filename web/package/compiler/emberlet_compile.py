@@ -35,8 +35,9 @@ def compile(path, out, options):
 
 
 def steps(number, path, feeds):
-    """Run the model of a session operation by operation: {"outputs": (name, dtype, shape, bytes) of each}; {"error",
-    "details"}; or {} if there is no such session and `path` is empty, else the session of that ONNX file is opened.
+    """Run the model of a session operation by operation. Returns {"outputs": [(name, dtype, shape, bytes), …]}, or
+    {"error", "details"}. `path` is the ONNX file of a session that is not open yet; if it is empty, and for the end of
+    a session, the answer is {}.
 
     feeds: (name, dtype, shape, bytes) of each input; None ends the session.
     """

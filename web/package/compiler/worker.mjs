@@ -1,6 +1,7 @@
 // Compiles ONNX files and Python modules in a worker: emberlet's compiler under Pyodide, with nothing fetched from
-// elsewhere. Takes { id, files, kind, dim, freeze }, and { early } to start before that; of kind "steps" { id, files, kind, session, feeds }; answers { id, counted } for each part that is downloaded, { ready } once Python
-// has started, then { id, value } or { id, error }.
+// elsewhere. Takes { early }, to start before there is a job; { id, files, kind, dim, freeze }, to compile; and
+// { id, files, kind: "steps", session, feeds }, to run a model operation by operation. Answers { ready } once Python has
+// started, { id, counted } for each part that is downloaded, and { id, value } or { id, error } for each job.
 
 import { lockFileContents } from "./lock.mjs"; // the build writes it: which Python this Pyodide is
 

@@ -32,7 +32,7 @@ def product(w: Writer, x: Array, weights: Array, out: Array) -> None:
     rows, n = x.shape
     columns = weights.shape[1]
     fits = 1 < rows <= MOST and weights.size >= LEAST and columns % WIDTH == 0
-    if not (fits and w.threads_of_a_product == 1 and are_faster_in_parts()):
+    if not (fits and (blas_kernels.threads() or 1) == 1 and are_faster_in_parts()):
         w.emit(np.matmul, x, weights, out, writes=(out,))
         return
     parts = next((p for p in range(1, n + 1) if n % p == 0 and rows * (n // p) * WIDTH <= SMALL), n)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from ....backend.tracing import Trace
 from ....tensor import Tensor
-from ... import blas_kernels
 from ..elementwise import identity
 from ..storage import WIDE, Array, numpy_dtype
 from .bias import on_image
@@ -100,11 +98,6 @@ class Writer:
         for value in (*trace.roots, *(v for v in trace.inputs if v.index in held)):
             self._uses[value] = self._uses.get(value, 0) + 1
         self.roots = set(trace.roots)
-
-    @cached_property
-    def threads_of_a_product(self) -> int:
-        """How many threads OpenBLAS multiplies with."""
-        return blas_kernels.threads() or 1
 
     # -- what is there
 
