@@ -189,7 +189,7 @@ def runtimes(name: str, torch: str | None) -> list[str]:
     found = ["emberlet", "onnxruntime"]
     if find_spec("llvmlite"):
         found.insert(0, "native")
-    if torch and len(SHAPES[name]) == 1 and SHAPES[name][0][1] in (1, 3):
+    if torch and len(SHAPES[name]) == 1 and len(SHAPES[name][0]) == 4:
         found.append("torch")
     return found
 
@@ -200,6 +200,9 @@ def turn(name: str, folder: Path, seconds: float, environment: dict[str, str], t
         python = torch if torch and runtime == "torch" else sys.executable
         command = [python, __file__, "--child", runtime, name, str(folder), "--seconds", str(seconds)]
         done = subprocess.run(command, env=environment, capture_output=True, text=True, encoding="utf-8")
+        if done.returncode and runtime == "torch":  # _torch_graph has some operators only
+            print(f"{name}, torch: {done.stderr.strip().splitlines()[-1:]}", flush=True)
+            continue
         if done.returncode:
             raise RuntimeError(f"{runtime} fails on {name}: {done.stderr.strip().splitlines()[-1:]}")
         found = json.loads(done.stdout.splitlines()[-1])
@@ -284,6 +287,10 @@ def main() -> int:
     return int(bool(failed))
 
 
+BURN = (
+    "Burn 0.22.1 on its CPU backend (Flex), built and run once on two cores of an AMD Zen 5, of onnxruntime's time there: "
+    "digits 7.5, SqueezeNet 6 to 8, ResNet-50 4.3 to 4.5, an encoder (6 layers, 768 wide, 128 tokens) 2.5 to 3.8."
+)
 HEAD = [
     "| model | native ms | onnxruntime ms | ratio | plan of NumPy calls ms | ratio | torch ms "
     "| native: compile s, cold | warm | peak MB | onnxruntime: first call s | peak MB | NumPy: compile s | peak MB "
@@ -338,7 +345,7 @@ def write(
         "memory is the process's. Native: `model.compile()`, by NumPy where it says so, since the model looks at "
         "values. Compile, and first call: what the first call of a loaded model takes beyond a later one; "
         "native cold, and warm with the code of an earlier process. minilm: 6 layers, 384 wide, 128 tokens; "
-        f"llama_step: a token behind {CACHED} others. A dash: not measured. "
+        f"llama_step: a token behind {CACHED} others. A dash: not measured. {BURN} "
         "`python3 dev.py bench cpu --minutes 15`, with "
         "`--torch PYTHON` for torch"
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import accumulate
@@ -65,9 +66,9 @@ def test_a_kept_state_is_that_of_numpy_after_each_of_three_calls() -> None:
         names = kernels_of(replace(program, states=states))
         arena = np.frombuffer(bytearray(blob), np.float32 if is_float else np.uint8)
         weights = np.frombuffer(program.weight_bytes, arena.dtype)
-        given = arena.tolist() if is_float else bytearray(blob)
-        names["reset"](given)
+        given = array("f", blob) if is_float else bytearray(blob)
         state, run = None, names["bind"](given, weights.tolist(), program.words)
+        names["reset"](given)
         for _ in range(3):
             run()
             due, state = layer.advance(state, *case.inputs)

@@ -76,6 +76,7 @@ def test_an_arena_that_is_too_small_is_refused(unix_port: Port, tmp_path: Path) 
 def test_an_arena_is_not_shared_by_models_that_run_in_steps(unix_port: Port, tmp_path: Path) -> None:
     with pytest.raises(UnsupportedError, match="without --steps, or without --arena"):
         built("m", arena="other", steps=True)
+    built("m", steps=True)
     script = written([built("large"), built("small", arena="large")], tmp_path)
     script += "import large\nlarge.steps = None\nimport small\n"
     out = unix_port.run(script, heap="16M", micropypath=[])

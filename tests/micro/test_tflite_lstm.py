@@ -91,6 +91,7 @@ def test_cells_clipped_below_the_quantized_range_stay_float() -> None:
     x = np.random.default_rng(2).standard_normal((3, 7, 5)).astype(np.float32)
     with pytest.raises(UnsupportedError, match=r"clips its cells to ±0\.3.*--float"):
         build(graph, Options("m"), {graph.inputs[0]: x})
+    build(graph, Options("m", floats=True))
 
 
 def test_the_functions_are_those_that_their_names_say() -> None:

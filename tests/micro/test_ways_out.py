@@ -32,6 +32,10 @@ ADVICE = re.compile(
 """Matches messages that name a way out."""
 
 FOLLOWED = {
+    "build it without --steps, or without --arena": (
+        "test_layers.py::test_an_arena_is_not_shared_by_models_that_run_in_steps"
+    ),
+    "an LSTM that clips its cells": "test_tflite_lstm.py::test_cells_clipped_below_the_quantized_range_stay_float",
     "leave those samples out": "test_ways_out.py::test_samples_that_hold_no_numbers_are_left_out",
     "or take it as it is with --least-agreement": (
         "test_columns.py::test_a_build_that_disagrees_with_float32_fails_and_names_the_ways_out"

@@ -40,7 +40,7 @@ def parts(x):
     q, zero, scale = node, None, None
     if node.op == "binary" and node.arg == "mul" and node.dtype is dtypes.float32 and node.srcs[0].op == "cast":
         q, scale = node.srcs[0].srcs[0], node.srcs[1]
-    elif _subtracts(node, x.backend.host):
+    elif _subtracts(node, x.backend):
         (q, zero), scale = node.srcs[0].srcs, node.srcs[1]
         q = q.srcs[0]
         zero = x.backend.cast(Tensor(zero, zero.dtype, zero.shape, x.backend), q.dtype).data
@@ -64,7 +64,7 @@ def parts(x):
     return found
 
 
-def _subtracts(node, host):
+def _subtracts(node, backend):
     """Whether a node is (q - zero point) * scale of integers q of 8 bits and known zero points, which are floats that
     hold such integers."""
     if node.op != "binary" or node.arg != "mul" or node.dtype is not dtypes.float32:
@@ -75,6 +75,7 @@ def _subtracts(node, host):
     q, zero = difference.srcs[0].srcs[0], difference.srcs[1]
     if not q.dtype.is_integer or q.dtype.bits > 8 or is_open(zero.count):
         return False
+    host = backend.host  # which imports NumPy, so only here
     known = given(zero, host)
     if known is None:
         return False

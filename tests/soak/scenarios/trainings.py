@@ -34,7 +34,7 @@ def run(clock: Clock, choose: random.Random) -> Told:
         wanted = small_training.weights(small_training.fit(Path(name) / "whole", EPOCHS))
         took = time.perf_counter() - begin
         number, most = 0, KILLS if clock.times is None else clock.times
-        while clock and told.tried < most and not told.failures:
+        while (clock or not told.tried) and told.tried < most and not told.failures:
             number += 1
             _one(told, Path(name) / str(number), choose, took, most)
             found = np.load(Path(name) / str(number) / "weights.npz")
