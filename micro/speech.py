@@ -34,17 +34,17 @@ class MicroFrontend(Frames):
         super().__init__(480, hop)
         from .speech_tables import GAINS, LOGS, QUARTER, WEIGHTS, WIDTHS, WINDOW, unpacked
 
-        self._window, self._weights, self._logs = unpacked("H", WINDOW), unpacked("H", WEIGHTS), unpacked("H", LOGS)
-        self._gains, self._widths = unpacked("i", GAINS), WIDTHS
+        self._window, self._weights = memoryview(unpacked("H", WINDOW)), memoryview(unpacked("H", WEIGHTS))
+        self._gains, self._logs, self._widths = unpacked("i", GAINS), unpacked("H", LOGS), WIDTHS
         turn = unpacked("i", QUARTER)  # cosines of a quarter of a turn of 512 steps
         turn.extend(array("i", (-turn[256 - k] for k in range(129, 257))))
         turn.extend(array("i", (turn[512 - k] for k in range(257, 512))))
-        self._wave = array("i", (turn[2 * k] for k in range(192)))
-        self._wave.extend(array("i", (turn[2 * k + 128 & 511] for k in range(192))))
-        self._split = array("i", (turn[k + 128] for k in range(1, 129)))
-        self._split.extend(array("i", (-turn[k] for k in range(1, 129))))
+        self._wave = memoryview(array("i", (turn[k + 128 * odd & 511] for k in range(0, 384, 2) for odd in (0, 1))))
+        self._split = memoryview(
+            array("i", (-turn[k] if odd else turn[k + 128] for k in range(5, 129) for odd in (0, 1)))
+        )
         self._order = bytearray((k & 3) << 6 | (k >> 2 & 3) << 4 | (k >> 4 & 3) << 2 | k >> 6 for k in range(256))
-        self._re, self._im = array("i", [0] * 256), array("i", [0] * 256)
+        self._z = memoryview(array("i", [0] * 512))
         self._out, self._noise = array("i", [0] * 40), array("i", [0] * 40)
         self.reset()
 
@@ -58,16 +58,17 @@ class MicroFrontend(Frames):
         """The features of the last frame: an array of 40 integers, reused by each call. To be called once for each
         frame, since it updates the estimate of the noise. microWakeWord's models take them times 10 / 256."""
         k = _kernels  # one by one: a tuple would be allocated
-        re = self._re
-        im = self._im
+        z = self._z
         out = self._out
         at = self._at - self._new - self.size & self._mask
-        doubled = k.windowed(self._ring, self._window, 0, at, self._order, re, im)
-        k.first_stage(re, im, 0, doubled)
-        k.stage(re, im, 0, self._wave, 4, 16)
-        k.stage(re, im, 0, self._wave, 16, 4)
-        k.stage(re, im, 0, self._wave, 64, 1)
-        k.power(re, im, 0, self._split)
-        k.channels(re, self._weights, 0, self._widths, doubled, out)
-        k.log_gains(out, self._noise, 0, self._gains, self._logs)
+        doubled = k.windowed(at, 0, 0, self._ring, self._window, self._order, z)
+        k.first_stage(z, 0, 0, z, doubled)
+        k.stage(z, 0, 0, z, self._wave, 32, 16)
+        k.stage(z, 0, 0, z, self._wave, 128, 4)
+        k.stage(z, 0, 0, z, self._wave, 512, 1)
+        k.power(z, 0, 0, z, self._split)
+        k.channels(z, self._weights, 0, z, self._widths)
+        k.roots(0, 0, 0, z, doubled, out)
+        k.gained(0, 0, 0, out, self._noise, self._gains)
+        k.logarithms(0, 0, 0, out, self._logs)
         return out

@@ -1,238 +1,234 @@
 """Integer kernels of the wake words' front end, for every port; `check --fix` makes them from speech_kernels_viper.py.
 
 Arrays hold 32-bit integers, which machine code of 64-bit processors would load without their sign: they take bytecode.
-No result reaches 2**31.
+No result reaches 2**31: what is transformed has 16 bits, and each stage divides by four, so that the power in all bins
+is below 2**28. The spectrum `z` has the real and the imaginary part of each bin side by side. Offsets are in bytes.
+
+The first three arguments are in registers. So variables that are used most are arguments, whose values do not count. A
+constant takes fewer instructions than a variable that holds it, and an element at a constant place fewer than one at a
+variable place: hence the pointers.
 """
 
 
-def windowed(samples, window, i, at, order, re, im):
-    """Write the 480 samples of a ring buffer of 1,024, from `at` on, times the window (12 bits), and 32 zeros: those at
-    even places to re, the others to im, in the order that the transform takes. i: 0, an argument since those are faster
-    than other variables.
+def windowed(at, v, top, samples, window, order, z):
+    """Write the 480 samples of a ring buffer of 1,024, from `at` on, times the window (12 bits), and 32 zeros to z, in
+    the order that the transform takes: those at even places as real parts, the others as imaginary ones.
 
     Returns how often the samples can be doubled within 16 bits.
     """
     top = 0
-    sign = 0x8000
-    while i < 480:
-        j = order[i >> 1]
-        v = ((samples[at] ^ sign) - sign) * window[i] >> 12
+    i = 0
+    while i < 240:
+        q = z[(order[i] << 3) >> 2 :]
+        v = ((samples[at] ^ 32768) - 32768) * window[0] >> 12
         at = at + 1 & 1023
-        re[j] = v
-        w = v >> 31
-        top |= (v ^ w) - w
-        i += 1
-        v = ((samples[at] ^ sign) - sign) * window[i] >> 12
+        q[0] = v
+        top |= v * v
+        v = ((samples[at] ^ 32768) - 32768) * window[1] >> 12
         at = at + 1 & 1023
-        im[j] = v
-        w = v >> 31
-        top |= (v ^ w) - w
+        q[1] = v
+        top |= v * v
+        window = window[2:]
         i += 1
-    while i < 512:
-        j = order[i >> 1]
-        re[j] = 0
-        im[j] = 0
-        i += 2
-    w = top & 0x7FFF
+    while i < 256:
+        q = z[(order[i] << 3) >> 2 :]
+        q[0] = 0
+        q[1] = 0
+        i += 1
+    v = top & 0x3FFFFFFF
     doubled = 0
-    while w < 16384 and doubled < 15:
-        w <<= 1
+    while v < 0x10000000 and doubled < 15:
+        v <<= 2
         doubled += 1
-    if top > 0x7FFF and doubled:  # the reference takes no notice of -32768, which then overflows to 0
+    if top >> 30 and doubled:  # the reference takes no notice of -32768, which then overflows to 0
         i = 0
-        while i < 256:
-            if re[i] < -32767:
-                re[i] = 0
-            if im[i] < -32767:
-                im[i] = 0
+        while i < 512:
+            if z[i] < -32767:
+                z[i] = 0
             i += 1
     return doubled
 
 
-def first_stage(re, im, i, doubled):
+def first_stage(p, f, a, z, doubled):
     """The transforms of four complex numbers each, of 256, divided by four, after as many doublings."""
-    half = 16384
     f = 8191 << doubled
-    while i < 256:
-        j = i + 1
-        a = re[i] * f + half >> 15
-        b = im[i] * f + half >> 15
-        c = re[j] * f + half >> 15
-        d = im[j] * f + half >> 15
-        j += 1
-        p = re[j] * f + half >> 15
-        q = im[j] * f + half >> 15
-        j += 1
-        t = re[j] * f + half >> 15
-        u = im[j] * f + half >> 15
+    i = 0
+    while i < 2048:
+        p = z[i >> 2 :]
+        a = p[0] * f + 16384 >> 15
+        b = p[1] * f + 16384 >> 15
+        c = p[2] * f + 16384 >> 15
+        d = p[3] * f + 16384 >> 15
+        r = p[4] * f + 16384 >> 15
+        s = p[5] * f + 16384 >> 15
+        t = p[6] * f + 16384 >> 15
+        u = p[7] * f + 16384 >> 15
         v = c - t
         w = d - u
         c += t
         d += u
-        t = a - p
-        u = b - q
-        a += p
-        b += q
-        re[i] = a + c
-        im[i] = b + d
-        re[j] = t - w
-        im[j] = u + v
-        j -= 1
-        re[j] = a - c
-        im[j] = b - d
-        j -= 1
-        re[j] = t + w
-        im[j] = u - v
-        i += 4
+        t = a - r
+        u = b - s
+        a = r + a
+        b += s
+        p[0] = c + a
+        p[1] = b + d
+        p[2] = t + w
+        p[3] = u - v
+        p[4] = a - c
+        p[5] = b - d
+        p[6] = t - w
+        p[7] = u + v
+        i += 32
 
 
-def stage(re, im, j, wave, m, step):
-    """The transforms of 4 * m complex numbers each, of 256, from those of m numbers, divided by four. wave: 192
-    cosines, then 192 sines, of a whole turn backwards; step: 64 / m; j: as i above."""
-    half = 16384
-    f = 8191
+def stage(p, a, b, z, wave, m, step):
+    """The transforms of m / 2 complex numbers each, of 256, from those of m / 8 numbers, which take m bytes, divided by
+    four. wave: 192 cosines, each beside its sine, of three quarters of a turn backwards; step: 512 / m."""
     k = 0
     while k < m:
-        j = k * step
-        c = wave[j]
-        s = wave[j + 192]
-        g = wave[j + j]
-        h = wave[j + j + 192]
-        j = j + j + j
-        d = wave[j]
-        e = wave[j + 192]
+        i = k * step
+        q = wave[i >> 2 :]
+        c = q[0]
+        s = q[1]
+        q = q[i >> 2 :]
+        g = q[0]
+        h = q[1]
+        q = q[i >> 2 :]
+        d = q[0]
+        e = q[1]
         i = k
-        while i < 256:
-            j = i + m
-            a = re[j] * f + half >> 15
-            b = im[j] * f + half >> 15
-            t = a * c - b * s + half >> 15
-            u = a * s + b * c + half >> 15
-            j += m
-            a = re[j] * f + half >> 15
-            b = im[j] * f + half >> 15
-            p = a * g - b * h + half >> 15
-            q = a * h + b * g + half >> 15
-            j += m
-            a = re[j] * f + half >> 15
-            b = im[j] * f + half >> 15
-            v = a * d - b * e + half >> 15
-            w = a * e + b * d + half >> 15
-            a = t - v
-            b = u - w
-            t += v
-            u += w
-            v = re[i] * f + half >> 15
-            w = im[i] * f + half >> 15
-            re[j] = v - p - b
-            im[j] = w - q + a
-            j -= m
-            re[j] = v + p - t
-            im[j] = w + q - u
-            j -= m
-            re[j] = v - p + b
-            im[j] = w - q - a
-            re[i] = v + p + t
-            im[i] = w + q + u
+        while i < 2048:
+            p = z[i + m >> 2 :]
+            a = p[0] * 8191 + 16384 >> 15
+            b = p[1] * 8191 + 16384 >> 15
+            t = c * a - s * b + 16384 >> 15
+            u = s * a + c * b + 16384 >> 15
+            p = p[m >> 2 :]
+            a = p[0] * 8191 + 16384 >> 15
+            b = p[1] * 8191 + 16384 >> 15
+            v = g * a - h * b + 16384 >> 15
+            w = h * a + g * b + 16384 >> 15
+            p = p[m >> 2 :]
+            a = p[0] * 8191 + 16384 >> 15
+            b = p[1] * 8191 + 16384 >> 15
+            x = d * a - e * b + 16384 >> 15
+            y = e * a + d * b + 16384 >> 15
+            a = t - x
+            b = u - y
+            t += x
+            u += y
+            p = z[i >> 2 :]
+            x = p[0] * 8191 + 16384 >> 15
+            y = p[1] * 8191 + 16384 >> 15
+            p[0] = x + v + t
+            p[1] = y + w + u
+            p = p[m >> 2 :]
+            p[0] = x - v + b
+            p[1] = y - w - a
+            p = p[m >> 2 :]
+            p[0] = x + v - t
+            p[1] = y + w - u
+            p = p[m >> 2 :]
+            p[0] = x - v - b
+            p[1] = y - w + a
             i += m << 2
-        k += 1
+        k += 8
 
 
-def power(re, im, i, split):
-    """Write to re the power in the bins 5 to 251 of the transform of 512 real numbers. re, im: the transform of those
-    at even places plus 1j times the others; split: for each bin up to 128 its factor's real part, then 128 imaginary
-    parts; i: as above."""
-    f = 16383
-    half = 16384
-    i += 5
-    while i <= 128:
-        j = 256 - i
-        a = re[i] * f + half >> 15
-        b = im[i] * f + half >> 15
-        c = re[j] * f + half >> 15
-        d = half - im[j] * f >> 15
-        u = a - c
-        v = b - d
-        a += c
-        b += d
-        c = split[i - 1]
-        d = split[i + 127]
-        p = u * c - v * d + half >> 15
-        q = u * d + v * c + half >> 15
-        c = a + p >> 1
-        d = b + q >> 1
-        re[i] = c * c + d * d
-        c = a - p >> 1
-        d = q - b >> 1
-        re[j] = c * c + d * d
-        i += 1
+def power(p, c, d, z, split):
+    """Write to the real parts the power in the bins 5 to 251 of the transform of 512 real numbers. z: the transform of
+    those at even places plus 1j times the others; split: the factor of each bin from 5 to 128."""
+    i = 40
+    while i <= 1024:
+        p = z[i >> 2 :]
+        q = z[(2048 - i) >> 2 :]
+        a = p[0] * 16383 + 16384 >> 15
+        b = p[1] * 16383 + 16384 >> 15
+        x = q[0] * 16383 + 16384 >> 15
+        y = 16384 - q[1] * 16383 >> 15
+        c = a - x
+        d = b - y
+        a += x
+        b += y
+        x = split[0] * c - split[1] * d + 16384 >> 15
+        y = split[1] * c + split[0] * d + 16384 >> 15
+        split = split[2:]
+        c = a + x >> 1
+        d = b + y >> 1
+        p[0] = c * c + d * d
+        c = a - x >> 1
+        d = y - b >> 1
+        q[0] = c * c + d * d
+        i += 8
 
 
-def channels(power, weights, i, widths, doubled, out):
-    """The square root of the weighted power in each of 40 channels. widths: for each edge of a channel the number of
-    bins up to it, from bin 5 on; weights: of each bin, in the channel that ends above it; the rest counts in the next.
-    i: as above."""
-    i += 5
-    w = 0
+def channels(power, weights, p, z, widths):
+    """Replace the power in z by its weighted sum in each of 40 channels: what it has above 12 bits, then those bits.
+    power: z; widths: for each edge of a channel the number of bins up to it, from bin 5 on; weights: of
+    each bin, in the channel that ends above it; the rest counts in the next."""
     high = 0
     low = 0
+    power = power[10:]
     k = 0
     while k <= 40:
-        n = i + widths[k]
+        n = widths[k]
         a = 0
-        b = 0
         c = 0
         d = 0
-        while i < n:
-            p = power[i]
-            q = p & 4095
-            p >>= 12
-            v = weights[w]
-            a += p
-            b += q
-            c += p * v
-            d += q * v
-            i += 1
-            w += 1
-        high += c
-        low += d
+        while n:
+            p = power[0]
+            a = a + p
+            c = (p >> 12) * weights[0] + c
+            d = (p & 4095) * weights[0] + d
+            power = power[2:]
+            weights = weights[1:]
+            n -= 1
         if k:
-            high += low >> 12
-            low &= 4095
-            root = 0
-            rest = 0
-            s = 30
-            while s and high >> s - 2 == 0:
-                s -= 2
-            while s:
-                s -= 2
-                rest = rest << 2 | high >> s & 3
-                t = root << 2 | 1
-                root <<= 1
-                if rest >= t:
-                    rest -= t
-                    root += 1
-            s = 12
-            while s:
-                s -= 2
-                rest = rest << 2 | low >> s & 3
-                t = root << 2 | 1
-                root <<= 1
-                if rest >= t:
-                    rest -= t
-                    root += 1
-            if rest > root and (root != 65535 or high >> 20):
-                root += 1
-            out[k - 1] = root >> doubled
-        high = (a << 12) - c
-        low = (b << 12) - d
+            low += d
+            z[0] = high + c + (low >> 12)
+            z[1] = low & 4095
+            z = z[2:]
+        high = a - c
+        low = 0 - d
         k += 1
 
 
-def log_gains(signal, noise, i, gains, logs):
-    """Replace the signal in each of 40 channels by the logarithm of what exceeds its noise, times a gain that falls
-    with the noise. noise: its estimates, which are updated; gains, logs: tables. i: as above."""
+def roots(rest, root, bit, z, doubled, out):
+    """The square roots of the sums in 40 channels, rounded, then halved as often as `doubled` says."""
+    k = 0
+    while k < 40:
+        rest = z[0]
+        root = 0
+        bit = 0x10000000
+        while bit > rest:
+            bit >>= 2
+        parts = 2
+        while parts:
+            while bit:
+                if rest >= root + bit:
+                    rest = rest - root - bit
+                    root = (root >> 1) + bit
+                else:
+                    root >>= 1
+                bit >>= 2
+            parts -= 1
+            if parts:
+                rest = rest << 12 | z[1]
+                root <<= 12
+                bit = 1024
+        if rest > root and (root != 65535 or z[0] >> 20):
+            root += 1
+        out[k] = root >> doubled
+        z = z[2:]
+        k += 1
+
+
+def gained(v, n, x, signal, noise, gains):
+    """Replace the signal in each of 40 channels by what exceeds its noise, times a gain that falls with the noise.
+    noise: its estimates, which are updated; gains: a table."""
     s = 409  # 0.025 and 0.06 of 16384
+    i = 0
     while i < 40:
         x = signal[i]
         v = x << 10
@@ -242,41 +238,63 @@ def log_gains(signal, noise, i, gains, logs):
         noise[i] = e
         s = 1392 - s
         a = v - e >> 10 if v > e else 0
-        b = x * 819 >> 14
-        if a < b:
-            a = b
+        x = x * 819 >> 14
+        if a < x:
+            a = x
         if e > 2:
             v = e
-            n = 0
-            while v > 255:
+            n = 1  # the bits of v
+            if v > 65535:
+                v >>= 16
+                n += 16
+            if v > 255:
                 v >>= 8
                 n += 8
-            while v:
-                v >>= 1
-                n += 1
-            f = (e << 11 - n if n < 11 else e >> n - 11) & 1023
+            if v > 15:
+                v >>= 4
+                n += 4
+            if v > 3:
+                v >>= 2
+                n += 2
+            n += v >> 1
+            x = (e << 11 - n if n < 11 else e >> n - 11) & 1023
             n = 4 * n - 6
-            v = (gains[n + 2] * f >> 5) + (gains[n + 1] << 5)
-            v = (v * f + 16384 >> 15) + gains[n]
+            v = (gains[n + 2] * x >> 5) + (gains[n + 1] << 5)
+            v = (v * x + 16384 >> 15) + gains[n]
         else:
             v = gains[e]
-        x = (a >> 6) * v + ((a & 63) * v >> 6)
+        signal[i] = (a >> 6) * v + ((a & 63) * v >> 6)
+        i += 1
+
+
+def logarithms(v, n, x, signal, logs):
+    """Replace the signal in each of 40 channels by its logarithm. logs: a table."""
+    i = 0
+    while i < 40:
+        x = signal[i]
         x = x * x >> 20 if x < 8192 else (x >> 6) - 64
         x <<= 3
         if x > 1:
             v = x
-            n = 0 - 1
-            while v > 255:
+            n = 0  # the bits of v above the lowest
+            if v > 65535:
+                v >>= 16
+                n += 16
+            if v > 255:
                 v >>= 8
                 n += 8
-            while v:
-                v >>= 1
-                n += 1
-            f = x - (1 << n)
-            f = f << 16 - n if n < 16 else f >> n - 16
-            v = f >> 9
-            a = logs[v]
-            v = (n << 16) + f + a + ((logs[v + 1] - a) * (f & 511) >> 16)
+            if v > 15:
+                v >>= 4
+                n += 4
+            if v > 3:
+                v >>= 2
+                n += 2
+            n += v >> 1
+            x -= 1 << n
+            x = x << 16 - n if n < 16 else x >> n - 16
+            v = x >> 9
+            n = (n << 16) + x + logs[v]
+            v = n + ((logs[v + 1] - logs[v]) * (x & 511) >> 16)
             v = 45426 * (v >> 8) + (45426 * (v & 255) + 32768 >> 8) >> 8
             x = (v << 6) + 32768 >> 16
         else:

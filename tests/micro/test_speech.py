@@ -128,7 +128,7 @@ print(list(front._out))
 
 @pytest.mark.needs("emulated-boards")
 @pytest.mark.parametrize("name", ["m7", "m0"])
-def test_a_hop_takes_less_than_a_third_of_its_time_on_a_pico(name: str) -> None:
+def test_a_hop_takes_less_than_a_fifth_of_its_time_on_a_pico(name: str) -> None:
     """A count, not a time: 10 ms of sound are 1.25 million instructions at 125 MHz, one a cycle."""
     texts = {file: (ROOT / "micro" / file).read_text(encoding="utf-8").replace("from . ", "") for file in FILES}
     files = {file: text.replace("from .", "from ").encode() for file, text in texts.items()}
@@ -136,4 +136,4 @@ def test_a_hop_takes_less_than_a_third_of_its_time_on_a_pico(name: str) -> None:
     samples = [(i * i * 37 + i * 1103) % 20011 - 10000 for i in range(160)]
     assert json.loads(last) == features(samples * 5)[-1]
     print(counted)
-    assert int(counted) < 1_250_000 / 3
+    assert int(counted) < 1_250_000 / 5

@@ -24,6 +24,16 @@ def test_types_and_machine_code_go_and_the_rest_stays() -> None:
     assert "viper" not in text.split("\n", 1)[1]
 
 
+def test_a_pointer_with_an_offset_in_bytes_is_a_slice() -> None:
+    for viper, bytecode in (
+        ("q = ptr8(int(p) + n)", "q = p[n :]"),
+        ("p = ptr16(int(p) + 6)", "p = p[3:]"),
+        ("q = ptr32(int(z) + i + m)", "q = z[i + m >> 2 :]"),
+        ("q = ptr32(int(z) + (n << 3))", "q = z[(n << 3) >> 2 :]"),
+    ):
+        assert bytecode_kernels.bytecode_of(f'"""."""\n\n\ndef f(p):\n    {viper}\n', "x").endswith(f"    {bytecode}\n")
+
+
 def test_drift_is_found_and_mended(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "micro").mkdir()
     for file in (ROOT / "micro").glob("*_kernels_*.py"):

@@ -19,9 +19,19 @@ def bytecode_of(viper: str, name: str) -> str:
     text = viper.replace(machine, f", for every port; `check --fix` makes them from {name}{VIPER}.", 1)
     text = re.sub(r"^(# ruff: .*|# mypy: .*|import micropython|@micropython\.viper)\n", "", text, flags=re.M)
     text = re.sub(r"^def .*:$", lambda found: _without_types(found[0]), text, flags=re.M)
+    text = re.sub(r"ptr(8|16|32)\(int\((\w+)\) \+ (.+)\)$", _slice, text, flags=re.M)
     head, *functions = re.split(r"\n+(?=def )", text)
     head = re.sub(r"\n{2,}", "\n\n", head).rstrip()
     return head + "".join("\n\n\n" + function.rstrip() for function in functions) + "\n"
+
+
+def _slice(pointer: re.Match[str]) -> str:
+    """What a pointer by an offset in bytes is in bytecode, where the base has to be a memoryview."""
+    bits, base, offset = pointer[1], pointer[2], pointer[3]
+    shift = {"8": 0, "16": 1, "32": 2}[bits]
+    if offset.isdigit():
+        return f"{base}[{int(offset) >> shift}:]"
+    return f"{base}[{offset}{f' >> {shift}' if shift else ''} :]"
 
 
 def _without_types(line: str) -> str:
