@@ -112,7 +112,11 @@ def _add_deploy(p: argparse.ArgumentParser) -> None:
         action="store_true",
         help="copy over the old files one by one, if the board has no room for both; do not interrupt it",
     )
-    p.add_argument("--slots", action="store_true", help="keep the previous model on the board as a fallback")
+    p.add_argument(
+        "--slots",
+        action="store_true",
+        help="keep the previous model on the board as a fallback; the first deployment with --slots has none",
+    )
     p.add_argument("--dry-run", action="store_true", help="only print the mpremote commands")
 
 

@@ -164,6 +164,10 @@ for name, text in (({pointer!r}, free + "?"), ({to!r} + "{name}.py", {launcher!r
         with open(name + ".new", "w") as f:
             f.write(text)
         os.rename(name + ".new", name)
+try:
+    os.stat({slot!r} + ("0" if free == "1" else "1") + "/{list}")
+except OSError:
+    print("{name}: slot", free, "has no fallback until the next deployment with --slots")
 """
 )
 

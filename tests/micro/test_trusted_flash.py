@@ -206,8 +206,13 @@ def changed(path, change):
 
 
 def slots(unix_port: Port, folder: Path, steps: str) -> list[str]:
+    """What `said` gives, less what the launcher and the deployments say."""
+    return [line for line in said(unix_port, folder, steps) if not line.startswith("net: slot")]
+
+
+def said(unix_port: Port, folder: Path, steps: str) -> list[str]:
     """What steps print on a board with the folder `board`, and the deployments "old" and "new", and "plain" without
-    slots, less what the launcher says."""
+    slots."""
     options = Options("net", "file", desktop_boards())  # type: ignore[arg-type]
     flash = folder / "board"
     flash.mkdir()
@@ -218,8 +223,16 @@ def slots(unix_port: Port, folder: Path, steps: str) -> list[str]:
         told = json.dumps({**files, "prepare": prepare[-1], "publish": publish[-1]})
         (flash / f"{which}.json").write_text(told, encoding="utf-8")
     script = SLOTS.format(folder=flash, numbers=np.linspace(-1, 1, 20).tolist(), draft=DRAFT, steps=steps)
-    lines = unix_port.run(script, micropypath=[], heap="64M").check().stdout.splitlines()
-    return [line for line in lines if not line.startswith("net: slot")]
+    return unix_port.run(script, micropypath=[], heap="64M").check().stdout.splitlines()
+
+
+def test_only_a_first_deployment_says_that_it_has_no_fallback(unix_port: Port, tmp_path: Path) -> None:
+    steps = "deployed('old')\nprint(started())\ndeployed('new')\nprint(started())\n"
+    assert said(unix_port, tmp_path, steps) == [
+        "net: slot 0 has no fallback until the next deployment with --slots",
+        "('0', True)",
+        "('1', True)",
+    ]
 
 
 def test_a_fallback_stays_until_the_next_deployment_is_whole(unix_port: Port, tmp_path: Path) -> None:
