@@ -16,6 +16,7 @@ from .assembly.registry import DSP, FAMILIES, RV32, THUMB
 from .emit.inputs import has_whole, in_grid, integers
 from .emit.kernels import DRIVE, assembly_kernels, driver_table, kernels_source
 from .emit.outputs import ROOM, has_large, has_listed, is_large, is_listed
+from .emit.trees import is_named
 from .program import Port, Program
 
 FITTED = {DSP: 0, THUMB: 1, RV32: 2}
@@ -103,8 +104,11 @@ converted in bytecode. GET: of the output."""
 RANKED = (225, 225, 210)
 """Those of each feature of trees that a driver ranks."""
 
-SCORES = ((3400, 125), (4900, 200), (4100, 170))
+SCORES = ((3000, 210), (4000, 300), (3500, 270))
 """Those of sums of trees, and of each of their bytes."""
+
+NAMED = ((1000, 185), (1400, 265), (1150, 240))
+"""The same for a few sums."""
 
 LARGE = ((90_000, 30), (110_000, 30), (90_000, 30))
 """Those of an output from a driver whose list is filled in machine code: half of the bytes that there are occur."""
@@ -171,7 +175,7 @@ def _way(program: Program, k: int, which: int, driven: bool) -> tuple[int, int]:
 def _back(program: Program, port: Port, which: int, driven: bool) -> tuple[int, int]:
     """The instructions of an output, and of each of its numbers."""
     if port.sums:
-        return SCORES[which]
+        return (NAMED if is_named(port) else SCORES)[which]
     if driven and has_large(program) and is_large(port):
         return LARGE[which]
     if driven and has_listed(program) and is_listed(port):

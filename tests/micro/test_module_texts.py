@@ -50,7 +50,8 @@ def modules_functions(name: str) -> dict[str, Any]:
     tree = ast.parse(text)
     kept: list[ast.stmt] = []
     for node in tree.body:
-        is_load = isinstance(node, ast.Try) or (isinstance(node, ast.ImportFrom) and str(node.module).startswith("net"))
+        is_load = isinstance(node, ast.Try) and "_words" not in ast.unparse(node)
+        is_load = is_load or (isinstance(node, ast.ImportFrom) and str(node.module).startswith("net"))
         is_load = is_load or (isinstance(node, ast.Expr) and ast.unparse(node).startswith("_check("))
         is_prepared = "_kernels" in ast.unparse(node) and not isinstance(node, ast.FunctionDef)
         if not is_load and not is_prepared:

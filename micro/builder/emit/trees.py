@@ -7,7 +7,7 @@ from itertools import accumulate
 import numpy as np
 
 from ..kernels.trees import MIDDLE
-from ..program import Program
+from ..program import Port, Program
 from .ranks import starts_kind
 
 _PUT = '''
@@ -26,18 +26,34 @@ _COPIES = """\
         numbers.append(numbers[k])
 """
 
+_WORDS = """\
+try:
+    from uctypes import ARRAY, LITTLE_ENDIAN, UINT32, addressof, struct
+
+    _words = struct(addressof(outputs[0]), (ARRAY, UINT32 | {count}), LITTLE_ENDIAN)
+except ImportError:
+    _words = None  # `get` copies them
+"""
+
 _GET = '''
 def get(which=0):
     """The scores, as a list."""
-    found = [{step!r} * (s - {middle}) for s in array("I", bytes(output))]
-{transform}    return found
+SOURCE    found = SCORES
+TRANSFORM    return found
 
 
 def best(which=0):
     """The index of the greatest score."""
-    found = list(array("I", bytes(output)))
+SOURCE    found = WORDS
     return found.index(max(found))
 '''
+
+_SOURCE = """\
+    words = _words or array("I", bytes(output))
+"""
+
+MOST_NAMED = 10
+"""Of more sums, a copy and a loop take fewer instructions."""
 
 _TRANSFORMS = {
     None: "",
@@ -68,6 +84,7 @@ def trees_state(program: Program) -> list[str]:
         f"_starts = array({starts_kind(program.inputs[0])!r}, {starts!r})",
         f"_nan = array('H', {list(nan)!r})",
         *([f"_copies = {copies!r}"] if copies else []),
+        *([_WORDS.format(count=program.outputs[0].size // 4)] if is_named(program.outputs[0]) else []),
     ]
 
 
@@ -75,6 +92,19 @@ def trees_functions(program: Program) -> str:
     """`put`, `get` and `best`."""
     port, sums = program.inputs[0], program.outputs[0].sums
     assert sums is not None and port.cuts is not None
-    get = _GET.format(middle=MIDDLE, step=sums.step, transform=_TRANSFORMS[sums.transform])
+    named = [f"words[{k}]" for k in range(program.outputs[0].size // 4)]
+    if is_named(program.outputs[0]):
+        scores = f"[{', '.join(f'{sums.step!r} * ({word} - {MIDDLE})' for word in named)}]"
+        source, words = _SOURCE, f"[{', '.join(named)}]"
+    else:
+        scores = f'[{sums.step!r} * (s - {MIDDLE}) for s in array("I", bytes(output))]'
+        source, words = "", 'list(array("I", bytes(output)))'
+    get = _GET.replace("SOURCE", source).replace("SCORES", scores).replace("WORDS", words)
+    get = get.replace("TRANSFORM", _TRANSFORMS[sums.transform])
     put = _PUT.replace("COPIES", _COPIES if port.nan[1] else "")
     return put.replace("FEATURES", str(len(port.cuts) - len(port.nan[1]))) + "\n" + get
+
+
+def is_named(port: Port) -> bool:
+    """Whether `get` names each of an output's sums."""
+    return bool(port.sums) and port.size <= 4 * MOST_NAMED
