@@ -289,7 +289,8 @@ def main() -> int:
 
 BURN = (
     "Burn 0.22.1 on its CPU backend (Flex), built and run once on two cores of an AMD Zen 5, of onnxruntime's time "
-    "there: digits 7.5, SqueezeNet 6 to 8, ResNet-50 4.3 to 4.5, an encoder (6 layers, 768 wide, 128 tokens) 2.5 to 3.8."
+    "there: digits 7.5, SqueezeNet 6 to 8, ResNet-50 4.3 to 4.5, an encoder (6 layers, 768 wide, 128 tokens) 2.5 to "
+    "3.8."
 )
 HEAD = [
     "| model | native ms | onnxruntime ms | ratio | plan of NumPy calls ms | ratio | torch ms "
