@@ -11,6 +11,7 @@ from .plan.make import make_plan
 from .plan.weight_order import reorder_weights
 from .record.host_evaluation import evaluate, is_evaluated
 from .record.index_checks import index_checks
+from .record.merging import merge_levels
 from .record.node import Node, topological
 from .record.tracing import constants, trace
 from .run import storage
@@ -41,6 +42,7 @@ class Planned:
         scope = opening.scope if opening else None
         self._grows = {}
         traced = trace(model, arguments, backend, opening.shapes if opening else None)
+        merge_levels(traced.roots)
         self.checks = index_checks(traced.roots)
         _compute(constants(traced.roots), backend)
         if backend.name != "wgpu":
@@ -48,6 +50,7 @@ class Planned:
 
             materialize(traced.roots, backend.host)
             prepare(traced.roots)
+            backend.reorder_weights(traced.roots)
         else:
             reorder_weights(traced.roots, lambda nodes: _compute(nodes, backend), memo)
         if tune and backend.name == "wgpu":

@@ -11,7 +11,7 @@ from emberlet import functional as F
 from emberlet.wgpu_backend.compiled import compile as compiled
 from emberlet.wgpu_backend.llvm import processor
 from emberlet.wgpu_backend.record import zero_points
-from emberlet.wgpu_backend.wasm.kernels import byte_products
+from emberlet.wgpu_backend.wasm.kernels import byte_products, stored_panels
 from support.rows import every
 
 Array = np.ndarray[Any, Any]
@@ -102,6 +102,53 @@ def test_integers_less_a_zero_point_of_the_call_meet_constant_weights_exactly(
     for found in (layers(*tensors), plan(*tensors)):
         for y, exact in zip(found, want, strict=True):
             np.testing.assert_array_equal(np.asarray(y), exact)
+
+
+@every("seed", range(16), share=2)
+def test_products_with_constant_matrices_of_whole_panels_are_exact(
+    backend: Any, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = []
+    original = stored_panels.panel_product
+    monkeypatch.setattr(stored_panels, "panel_product", lambda *a: made.append(original(*a)) or made[-1])
+    monkeypatch.setenv("EMBERLET_CACHE", "off")
+    rng = np.random.default_rng(seed)
+    m, k, n = int(rng.choice([1, 2, 8, 33])), int(rng.choice([4, 36, 64, 288])), 32 * int(rng.integers(1, 4))
+    kind, signed = ["uint8", "int8"][seed % 2], seed // 2 % 2
+    a, b = drawn(rng, (m, k), kind), drawn(rng, (k, n), "int8" if signed else "uint8")
+    zero = drawn(rng, ((1,), (m,))[seed // 4 % 2], kind)
+    number, low = [0, 3, int(zero[0])][seed % 3], 0 if signed else 128
+
+    def layers(a: Any, zero: Any) -> Any:
+        matrix = emberlet.asarray(b, backend=a.backend)
+        return [F.matmul_integer(a, matrix, point, low) for point in (zero, number)]
+
+    tensors = [emberlet.asarray(t, backend=backend) for t in (a, zero)]
+    plan = compiled(layers, *tensors, backend=backend)
+    weight = b.astype(int) - low
+    want = [(a.astype(int) - zero.astype(int)[:, None]) @ weight, (a.astype(int) - number) @ weight]
+    for found, exact in zip(plan(*tensors), want, strict=True):
+        np.testing.assert_array_equal(np.asarray(found), exact)
+    if processor.current().dots == 4:
+        assert any(made)
+
+
+def test_layers_that_quantize_one_tensor_find_its_range_once(backend: Any) -> None:
+    rng = np.random.default_rng(3)
+    x, weights = rng.normal(size=(7, 48)).astype(np.float32), [drawn(rng, (48, 64), "int8") for _ in range(3)]
+    scale = np.float32(0.01)
+
+    def layers(x: Any) -> Any:
+        return [F.dynamic_quantize_matmul(x, emberlet.asarray(w, backend=x.backend), scale) for w in weights]
+
+    tensor = emberlet.asarray(x, backend=backend)
+    plan = compiled(layers, tensor, backend=backend)
+    for found, exact in zip(plan(tensor), layers(emberlet.asarray(x, backend="numpy")), strict=True):
+        np.testing.assert_allclose(np.asarray(found), np.asarray(exact), rtol=1e-6, atol=1e-6)
+    made = plan.planned().plan
+    names = [made.kernels[step.kernel][0] for step in made.steps]
+    assert len([name for name in names if "min" in name]) == 1
+    assert len([name for name in names if "matmul" in name]) == 3
 
 
 def test_products_with_a_matrix_whose_rows_lie_on_pages_of_their_own_are_exact(backend: Any) -> None:

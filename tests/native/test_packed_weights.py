@@ -27,7 +27,8 @@ def levels_of(packed: Any, bits: int) -> Any:
 def drawn(rng: np.random.Generator) -> tuple[dict[str, Any], dict[str, int], Any]:
     """The arguments of matmul_nbits, and the weight that they stand for in float64."""
     bits, block = int(rng.choice([2, 4, 8])), int(rng.choice([16, 32, 64, 128]))
-    rows, columns = int(rng.choice([16, 30, 33, 64, 100, 129, 288])), int(rng.choice([3, 4, 5, 8, 15, 16, 17, 31, 65]))
+    rows = int(rng.choice([16, 30, 33, 64, 100, 129, 288]))
+    columns = int(rng.choice([3, 4, 5, 8, 15, 16, 17, 31, 32, 65, 96]))
     count = -(-rows // block)
     weight = rng.integers(0, 256, (columns, count, block * bits // 8)).astype(np.uint8)
     scales = rng.uniform(0.5, 2.0, columns * count).astype(np.float32)

@@ -13,6 +13,7 @@ from ..wasm.image import Layout
 from ..wasm.kernels import split
 from ..wasm.kernels.table import Options
 from . import engine, processor, regions, threads
+from .byte_panels import store_panels
 from .kept_kernels import KernelFile
 
 # Rows of a tile of products: with two vectors of columns, the sums fill most of the 32 registers of AVX-512, and of the
@@ -71,6 +72,10 @@ class NativeBackend(ArenaBackend):
         """Whether a recurrent layer runs one direction after the other: where the matrices r (directions, …) of both
         do not fit into the cache, a step of one finds some of its own there."""
         return bool(APART <= 4 * typical(r.size))
+
+    def reorder_weights(self, roots: Any) -> None:
+        if self.options.bytewise:
+            store_panels(roots, 2 * self.options.lanes, self.host)
 
     def _compiled(self, plan: Any) -> tuple[Any, Any, int]:
         found = Compiled(plan, quick=True)

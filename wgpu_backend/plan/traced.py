@@ -14,6 +14,7 @@ from emberlet.tensor import Tensor
 
 from ..record.index_checks import index_checks
 from ..record.index_ranges import SAME_VALUES, index_ranges
+from ..record.merging import merge_levels
 from ..record.node import unpacked
 from ..record.tracing import constants, trace
 from .narrowing import compute, narrow
@@ -38,6 +39,7 @@ def traced_for(
         structure = (tuple, [structure])
     if structure[0] not in (tuple, list) or any(part[0] != "tensor" for part in structure[1]):
         raise ModelError("a model that is saved as a plan must return a tensor, or a tuple of tensors, on the GPU")
+    merge_levels(traced.roots)
     # Results are written with one word per element, also a result that is an input.
     traced.roots = [unpacked(r) for r in traced.roots]
     once = constants(traced.roots, launched=False)

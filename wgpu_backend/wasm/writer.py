@@ -22,7 +22,7 @@ from ..record.index_ranges import index_ranges
 from ..record.node import Node, topological
 from .file import NAME, SIMD, VERSION, VERSION_OPEN
 from .image import Image
-from .kernels.panels import ORDER, WIDTH
+from .kernels.integers import ORDER, WIDTH
 from .kernels.table import Options
 from .prepare import materialize, prepare
 from .sections import checksum

@@ -13,8 +13,10 @@ from ..assembler import i32, i32x4, memory, op
 from .contraction import Contraction, _rows_of_tiles, problem
 from .emitter import size
 from .nest import begin, finish
-from .panels import WIDTH, panels_of
 
+# Files hold weights so: panels of WIDTH columns, which are two vectors of 32-bit sums, and pairs of terms.
+WIDTH = 8
+ORDER = (1, 3, 0, 2)  # from (panels, pairs, WIDTH, 2) to (pairs, 2, panels, WIDTH), which is (terms, columns)
 _WIDE = 8  # vectors of columns of a single row, whose right operand is not copied
 MOST_ROWS = 8  # of a tile: more take twice as long to compile, since what follows the sums is long, and no less to run
 FEW_ROWS = 5  # of a tile of vectors of four: a product takes a register beside its operands, and x86 has 16 in all
@@ -36,6 +38,20 @@ def integer_contraction(item, stored, name, options):
     if writer.direct and not writer.serves_one_row():
         return None
     return writer.kernel(name)
+
+
+def panels_of(weight):
+    """The node of the panels, of which the right operand of a product is a view and a cast of 8-bit integers to wider
+    ones; None for other operands."""
+    while weight.op == "cast" and weight.dtype.bits > 8:
+        weight = weight.srcs[0]
+    if weight.op != "reshape" or weight.srcs[0].op != "permute" or weight.srcs[0].arg != ORDER:
+        return None
+    stored = weight.srcs[0].srcs[0]
+    if stored.op != "data" or stored.word not in ("i8", "u8") or stored.shape[2:] != (WIDTH, 2):
+        return None
+    panels, pairs = stored.shape[:2]
+    return stored if weight.shape == (2 * pairs, panels * WIDTH) else None
 
 
 def packed_products(tile, sums, left_at, line, count, step, add):

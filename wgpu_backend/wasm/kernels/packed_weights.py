@@ -49,7 +49,9 @@ class _Packed(Contraction):
         Contraction.__init__(self, item, stored, _problem(item.anchor), options)
         self.bits, self.block = self.node.arg
         self.slots = [self.low.slots.of(node) for node in self.node.srcs[1:]]
-        self.vectors = 1
+        whole = self.what.columns % self.lanes == 0  # else the last two panels have columns in common
+        if self._direct() or not whole:
+            self.vectors = 1
         self.each = WORD // self.bits  # weights of a word
 
     def _direct(self):
@@ -60,13 +62,17 @@ class _Packed(Contraction):
 
     # -- weights --------------------------------------------------------------------------------------------------
 
-    def _open_weights(self):
-        """Locals with the addresses of the panel's words, scales and zero points."""
+    def _open_weights(self, vector=0):
+        """Locals with the addresses of the words, scales and zero points of a panel, which are a vector's columns."""
         e, f = self.e, self.f
         self.at = []
         for node, slot in zip(self.node.srcs[1:], self.slots):
             at = f.local("i32")
-            panel = op("i32.mul", e.counters["panel"][0], i32(4 * node.shape[1] * self.lanes))
+            if self.vectors == 1:
+                panel = op("i32.mul", e.counters["panel"][0], i32(4 * node.shape[1] * self.lanes))
+            else:
+                first = op("i32.add", self.first_column, i32(self.lanes * vector))
+                panel = op("i32.mul", first, i32(4 * node.shape[1]))
             f.set(at, op("i32.add", e.addresses[slot], panel))
             self.at.append(at)
 
@@ -134,13 +140,10 @@ class _Packed(Contraction):
     # -- many rows ------------------------------------------------------------------------------------------------
 
     def _pack(self):
-        """Unpack the weights of a panel."""
+        """Unpack the weights of as many panels as a tile has vectors."""
         f = self.f
-        self._open_weights()
         to = f.local("i32")
-        f.set(to, self.packed)
-        line = 4 * self.lanes
-        self.moving = [(self.at[0], line), (to, self.each * line)]
+        line = 4 * self.lanes * self.vectors
 
         def write(n, count, zeros, scales):
             word = self._word(n)
@@ -148,7 +151,11 @@ class _Packed(Contraction):
                 number = op("f32x4.mul", self._floats(word, place, zeros), scales)
                 f.do(memory("v128.store", f.get(to), number, offset=(n * self.each + place) * line))
 
-        self._over_blocks(lambda: None, write, lambda scales: None)
+        for vector in range(self.vectors):
+            self._open_weights(vector)
+            f.set(to, op("i32.add", self.packed, i32(4 * self.lanes * vector)))
+            self.moving = [(self.at[0], 4 * self.lanes), (to, self.each * line)]
+            self._over_blocks(lambda: None, write, lambda scales: None)
 
     # -- few rows -------------------------------------------------------------------------------------------------
 

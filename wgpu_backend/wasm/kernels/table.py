@@ -86,9 +86,11 @@ class Options:
         if kernel is None and not conv:
             kernel = single_row.single_row(item, stored, name, self)
         if kernel is None and self.bytewise:
-            from . import byte_products
+            from . import byte_products, stored_panels
 
-            kernel = byte_products.byte_contraction(item, stored, name, self)
+            kernel = stored_panels.panel_product(item, stored, name, self)
+            if kernel is None:
+                kernel = byte_products.byte_contraction(item, stored, name, self)
         if kernel is None:
             kernel = integers.integer_contraction(item, stored, name, self)
         if kernel is None and conv:
