@@ -233,7 +233,7 @@ def ours(path: Path, folder: Path, samples: Arrays, options: dict[str, Any]) -> 
     scheme = writing.Scheme(**chosen)
     source.choose(scheme, False, fit(source.inputs), quiet)
     model, text, more = source.final(scheme)
-    writing.write(folder, "model", writing.quantizing(text, scheme), model, {}, more)
+    writing.write(folder, "model", text, model, {}, more)
 
 
 def quiet(_: str) -> None:

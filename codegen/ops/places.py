@@ -301,6 +301,7 @@ PLACES: dict[str, dict[str, str]] = {
         "QuantizedConv": "quantized_layers",
         "QuantizedEmbedding": "quantized_layers",
         "QuantizedLinear": "quantized_layers",
+        "QuantizedRecurrentLayer": "quantized_recurrent",
         "RecurrentLayer": "recurrent_layers",
         "Roll": "internal",
         "Sizes": "internal",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from ..emit.emitter import Default, Emission, Emitter, default
 from ..emit.expression import Attribute, Call, Expr, Name, lift
 from ..emit.statement import Assign
@@ -42,16 +44,16 @@ class RecurrentLayer(Internal[RecurrentLayerConfig]):
     states h and c to begin with (batch, d_hidden), of both directions (2, batch, d_hidden). Returns the hidden states
     of all steps, with directions side by side, and the last states."""
 
-    static = (1, 2, 3)
+    static: ClassVar[tuple[int, ...]] = (1, 2, 3)
 
     def states(self) -> int:
         return 2 if self.config.kind is RecurrentKind.LSTM else 1
 
     def infer(self) -> tuple[Type, ...]:
-        c, x, r = self.config, self.tensor(0), self.shape(2)
+        c, x = self.config, self.tensor(0)
         if x.shape is not None and len(x.shape) != 3:
             raise Problem(f"the input has rank {len(x.shape)}, expected 3")
-        hidden: Dim = dim_at(r, 2)
+        hidden = self.hidden()
         batch = dim_at(x.shape, 0 if c.batch_first else 1)
         lead = x.shape[:2] if x.shape is not None else (None, None)
         state: tuple[Dim, ...] = (batch, hidden)
@@ -59,6 +61,10 @@ class RecurrentLayer(Internal[RecurrentLayerConfig]):
             state = (2, *state)
             hidden = 2 * hidden if isinstance(hidden, int) else None
         return (TensorType(x.dtype, (*lead, hidden)), *(TensorType(x.dtype, state),) * self.states())
+
+    def hidden(self) -> Dim:
+        """The size of the state."""
+        return dim_at(self.shape(2), 2)
 
     def emit(self, e: Emitter) -> Emission:
         layer = self.layer(e)
@@ -87,9 +93,13 @@ class RecurrentLayer(Internal[RecurrentLayerConfig]):
 
     def layer(self, e: Emitter) -> Expr:
         """`self.lstm`, the field."""
-        c, (_, rows, features) = self.config, self._weight(1).shape
-        width = rows // len(GATES[c.kind])
-        special: dict[str, Default] = {} if c.bidirectional else {"reverse": default(c.reverse)}
+        return self.field(e, "", self._weight(1).shape[2], self._weight(2).shape[2])
+
+    def field(self, e: Emitter, prefix: str, features: int, width: int, **special: Default) -> Expr:
+        """The field of a layer whose class has a name with this prefix, with arguments of its own."""
+        c = self.config
+        if not c.bidirectional:
+            special["reverse"] = default(c.reverse)
         if c.kind is RecurrentKind.LSTM:
             special["input_forget"] = default(c.switch)
         elif c.kind is RecurrentKind.GRU:
@@ -97,7 +107,7 @@ class RecurrentLayer(Internal[RecurrentLayerConfig]):
         else:
             special["hidden_activation"] = default(c.activation)
         return e.layer(
-            "Bi" + c.kind if c.bidirectional else c.kind,
+            f"{prefix}{'Bi' if c.bidirectional else ''}{c.kind}",
             features,
             width,
             bias=default(self.has(3)),
@@ -116,12 +126,16 @@ class RecurrentLayer(Internal[RecurrentLayerConfig]):
                 at = d * len(gates) + g
                 for i, (part, columns) in enumerate((("input", features), ("hidden", width))):
                     name = f"{direction}{gate}.{part}_transform."
-                    rows = piece(self._weight(1 + i), at * width * columns, width * columns)
-                    out[name + "weight"] = transposed(reshaped(rows, (width, columns)))
+                    out.update(self.matrix(name + "weight", 1 + i, at, width, columns))
                     if self.has(3):
                         bias = (2 * d + i) * len(gates) + g
                         out[name + "bias"] = piece(self._weight(3), bias * width, width)
         return out
+
+    def matrix(self, name: str, i: int, at: int, width: int, columns: int) -> dict[str, Value | None]:
+        """The parameters of one weight: gate number `at`, counted through all directions, of input i."""
+        rows = piece(self._weight(i), at * width * columns, width * columns)
+        return {name: transposed(reshaped(rows, (width, columns)))}
 
     def _weight(self, i: int) -> Value:
         value = self.value(i)

@@ -55,6 +55,7 @@ PASSES: dict[str, Pass] = {
     "pooling": Pass("pooling", "Div"),
     "gathered": Pass("gathered", "GatherElements GatherND"),
     "common": Pass("common"),
+    "quantized-recurrent": Pass("quantized_recurrent", "DynamicQuantizeLSTM"),
     "recurrent": Pass("recurrent", "Recurrent RecurrentLayer Reshape Squeeze Transpose"),
     "batch-norm": Pass("batch_norm", "BatchNormalization"),
     "linear": Pass("linear", "Add Reshape"),

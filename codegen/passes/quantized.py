@@ -4,6 +4,7 @@ dequantized, as layers that hold the packed weight. Plans multiply integers wher
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
+from functools import partial
 from typing import Any, NamedTuple
 
 from emberlet import dtypes
@@ -40,22 +41,46 @@ from .rewriting import Change, Rewrite, Walk, as_bias, instead, rewrite, value_o
 SAID = "made {} layers with packed weights"
 
 
+Others = frozenset[str]
+"""The values that a node reads otherwise than as its weight: no layer takes them in."""
+
+
 def run(graph: Graph) -> Rewrite:
-    return rewrite(graph, step)
+    return rewrite(graph, partial(step, others=read_otherwise(graph)))
 
 
-def step(node: Node[Any], walk: Walk) -> Change | None:
+def step(node: Node[Any], walk: Walk, others: Others) -> Change | None:
     if isinstance(node, Add):
         return biased(node, walk)
     if isinstance(node, DequantizeLinear):
         made: Node[Any] | None = looked_up(node, walk)
-    elif isinstance(node, Gather):
-        made = embedding(node, walk)
-    elif node.inputs and isinstance(node, MatMulNBits | MatMul | Gemm | Conv) and node.dtype(0) is dtypes.float32:
-        made = MAKERS[type(node)](node, walk)
+    elif isinstance(node, MatMulNBits):
+        made = packed(node)
+    elif isinstance(node, MatMul | Gemm | Conv | Gather):
+        made = MAKERS[type(node)](node, walk, others)
     else:
         return None
     return None if made is None else instead(node, SAID, made)
+
+
+def read_otherwise(graph: Graph) -> Others:
+    """See Others. A matrix that is transposed is read as what is transposed is."""
+    found: set[str] = set()
+    turned: list[Transpose] = []
+    graphs = [graph]
+    for each in graphs:
+        found.update(a.name for a in each.outputs)
+        for node in each.nodes:
+            graphs += node.graphs()
+            if isinstance(node, Transpose):
+                turned.append(node)
+                continue
+            weight = 1 if isinstance(node, MatMul | Gemm | Conv) else 0 if isinstance(node, Gather) else None
+            found.update(a.name for i, a in enumerate(node.inputs) if i != weight)
+    for node in reversed(turned):
+        if node.outputs[0].name in found:
+            found.add(node.inputs[0].name)
+    return frozenset(found)
 
 
 def biased(node: Add, walk: Walk) -> Change | None:
@@ -106,11 +131,13 @@ def made(key: Hashable, name: Hashable, dtype: DType, shape: tuple[int, ...], re
     return Value(dtype, shape, Stored(load, key), plain_name(name) if isinstance(name, str) else name)
 
 
-def packed(node: MatMulNBits, walk: Walk) -> QuantizedLinear | None:
+def packed(node: MatMulNBits) -> QuantizedLinear | None:
     """MatMulNBits whose weight is constant and whose blocks are in order."""
     c = node.config
     weight, scale, zero = node.value(1), node.value(2), node.value(3)
     if weight is None or scale is None or node.has(4) or not is_large((c.rows, c.columns), 1):
+        return None
+    if node.dtype(0) is not dtypes.float32:
         return None
     if (node.has(3) and zero is None) or (node.has(5) and node.value(5) is None):
         return None
@@ -152,8 +179,10 @@ def _middle(points: Tensor, bits: int) -> bool:
     return not bool((points != float(1 << (bits - 1))).any())
 
 
-def dequantized(node: MatMul | Gemm, walk: Walk) -> QuantizedLinear | None:
+def dequantized(node: MatMul | Gemm, walk: Walk, others: Others) -> QuantizedLinear | None:
     """A product of floats with a constant that is dequantized just before."""
+    if node.dtype(0) is not dtypes.float32:
+        return None
     bias = ABSENT
     turned = False
     if isinstance(node, Gemm):
@@ -164,10 +193,10 @@ def dequantized(node: MatMul | Gemm, walk: Walk) -> QuantizedLinear | None:
         turned = c.trans_b
     source = node.inputs[1]
     before = walk.made_by(source, Transpose)
-    if before is not None and walk.alone(source) and before.tensor(0).rank == 2 and before.perm() == (1, 0):
+    if before is not None and before.tensor(0).rank == 2 and before.perm() == (1, 0):
         turned, source = not turned, before.inputs[0]
     dq = walk.made_by(source, DequantizeLinear)
-    if dq is None or not walk.alone(source):
+    if dq is None or source.name in others:
         return None
     axis = 0 if turned else 1
     weight = unpacked(dq, axis)
@@ -185,10 +214,12 @@ def dequantized(node: MatMul | Gemm, walk: Walk) -> QuantizedLinear | None:
     return layer(node, node.inputs[0], rows, columns, weight, bias)
 
 
-def convolution(node: Conv, walk: Walk) -> QuantizedConv | None:
+def convolution(node: Conv, walk: Walk, others: Others) -> QuantizedConv | None:
     """A convolution with a constant that is dequantized just before."""
     dq, bias = walk.made_by(node.inputs[1], DequantizeLinear), node.value(2)
-    if dq is None or not walk.alone(node.inputs[1]) or (node.has(2) and bias is None):
+    if dq is None or node.inputs[1].name in others or (node.has(2) and bias is None):
+        return None
+    if node.dtype(0) is not dtypes.float32:
         return None
     w, value = unpacked(dq, 0), dq.value(0)
     if w is None or value is None or not 3 <= len(value.shape) <= 5:
@@ -199,11 +230,10 @@ def convolution(node: Conv, walk: Walk) -> QuantizedConv | None:
     )  # fmt: skip
 
 
-def embedding(node: Gather, walk: Walk) -> QuantizedEmbedding | None:
+def embedding(node: Gather, walk: Walk, others: Others) -> QuantizedEmbedding | None:
     """Rows of a constant matrix that is dequantized just before."""
     dq = walk.made_by(node.inputs[0], DequantizeLinear)
-    alone = dq is not None and walk.alone(node.inputs[0])
-    return rows_of(node, node, dq) if alone and dq is not None else None
+    return None if dq is None or node.inputs[0].name in others else rows_of(node, node, dq)
 
 
 def looked_up(node: DequantizeLinear, walk: Walk) -> QuantizedEmbedding | None:
@@ -228,8 +258,8 @@ def rows_of(node: Node[Any], gather: Gather, dq: DequantizeLinear) -> QuantizedE
     return QuantizedEmbedding(node.name, (gather.inputs[1], *w.parts(node)), node.outputs, config)
 
 
-MAKERS: dict[type, Callable[[Any, Walk], Node[Any] | None]] = {
-    MatMulNBits: packed, MatMul: dequantized, Gemm: dequantized, Conv: convolution,
+MAKERS: dict[type, Callable[[Any, Walk, Others], Node[Any] | None]] = {
+    MatMul: dequantized, Gemm: dequantized, Conv: convolution, Gather: embedding,
 }  # fmt: skip
 
 

@@ -29,6 +29,7 @@ from ..ops.movement import (
 from ..ops.recurrent import DEFAULT_ACTIVATIONS, Recurrent
 from ..ops.recurrent_layers import GATES, RecurrentLayer, RecurrentLayerConfig
 from ..ops.slicing import Slice
+from ..records import replace
 from .rewriting import (
     Change,
     Rewrite,
@@ -67,18 +68,25 @@ def step(node: Node[Any], walk: Walk) -> Change | None:
 
 
 def layer(node: Recurrent, walk: Walk) -> Change | None:
-    """A node with constant weights, as a layer and the nodes that bring its results into ONNX's order of axes."""
-    config = held(node)
-    if config is None:
-        return None
+    """A node with constant weights, as a layer."""
+    config, r = held(node), node.value(2)
+    return None if config is None or r is None else as_layer(node, walk, config, r.shape[2], RecurrentLayer)
+
+
+def as_layer(
+    node: Node[Any], walk: Walk, config: RecurrentLayerConfig, width: int, kind: type[RecurrentLayer],
+    more: tuple[Argument, ...] = (),
+) -> Change | None:  # fmt: skip
+    """A node with the inputs and outputs of ONNX's recurrent operators as a layer and the nodes that bring its results
+    into ONNX's order of axes. width: of the state; more: inputs of the layer after the states."""
     both, first, at = config.bidirectional, config.batch_first, 1 if config.batch_first else 0
     nodes: list[Node[Any]] = []
 
-    def make(kind: Any, x: Argument, given: tuple[int, ...], settings: Any, out: Argument | None = None) -> Argument:
+    def make(move: Any, x: Argument, given: tuple[int, ...], settings: Any, out: Argument | None = None) -> Argument:
         """Append a node of one input, or of two if numbers are given; returns its output."""
-        name = walk.fresh(node.name + "::" + kind.__name__.lower())
+        name = walk.fresh(node.name + "::" + move.__name__.lower())
         inputs = (x, value_of(walk.fresh(name + "::numbers"), ints_value(given))) if given else (x,)
-        nodes.append(kind(name, inputs, (out or interim(name),), settings))
+        nodes.append(move(name, inputs, (out or interim(name),), settings))
         return nodes[-1].outputs[0]
 
     def one(x: Argument) -> Argument:
@@ -89,21 +97,22 @@ def layer(node: Recurrent, walk: Walk) -> Change | None:
     given = [i for i in (5, 6) if node.has(i) and not zeros(node.inputs[i], walk)]
     states = [one(node.inputs[i]) if i in given else None for i in (5, 6)]
     bias = node.inputs[3] if node.has(3) else None
-    inputs = [*node.inputs[:3], bias, *states]
+    inputs = [*node.inputs[:3], bias, *states, *more]
     del inputs[max(i for i, a in enumerate(inputs) if a is not None) + 1 :]
-    results = [interim(walk.fresh(f"{node.name}::{r}")) for r in ("steps", "hidden", "cell")[: 1 + node.states]]
+    last = ("hidden", "cell") if config.kind is RecurrentKind.LSTM else ("hidden",)
+    results = [interim(walk.fresh(f"{node.name}::{r}")) for r in ("steps", *last)]
     if both and not first:  # these states have ONNX's order of axes
         results[1:] = [o if o.present else r for o, r in zip(node.outputs[1:], results[1:], strict=False)] + results[
             max(len(node.outputs), 1) :
         ]
     name = results[0].name if said_by_operator(node.name, node.op()) else node.name
-    nodes.append(RecurrentLayer(name, tuple(i or ABSENT for i in inputs), tuple(results), config))
+    nodes.append(kind(name, tuple(i or ABSENT for i in inputs), tuple(results), config))
     for out, state in zip(node.outputs[1:], results[1:], strict=False):
         if out.present and not both:
             make(Unsqueeze, state, (at,), AxesConfig(None), out)
         elif out.present and first:
             make(Transpose, state, (), SWAP, out)
-    steps, shape = node.outputs[0], (0, 0, 2, _width(node)) if both else ()
+    steps, shape = node.outputs[0], (0, 0, 2, width) if both else ()
     if steps.present and not both:
         make(Unsqueeze, results[0], (1 + at,), AxesConfig(None), steps)
     elif steps.present and first:
@@ -123,12 +132,6 @@ def zeros(a: Argument, walk: Walk) -> bool:
     if isinstance(node, ConstantOfShape):
         return node.config.value.item() == 0
     return number(a) == 0
-
-
-def _width(node: Recurrent) -> int:
-    value = node.value(2)
-    assert value is not None
-    return value.shape[2]
 
 
 def held(node: Recurrent) -> RecurrentLayerConfig | None:
@@ -161,10 +164,10 @@ def batch_first(node: RecurrentLayer, walk: Walk) -> Change | None:
     if node.config.batch_first or swap is None or swap.config.perm != SWAP.perm or not walk.alone(node.inputs[0]):
         return None
     steps = interim(walk.fresh(node.name + "::batch first"))
-    config = RecurrentLayerConfig(**{**vars(node.config), "batch_first": True})
-    made = RecurrentLayer(node.name, (swap.inputs[0], *node.inputs[1:]), (steps, *node.outputs[1:]), config)
+    config: Any = replace(node.config, batch_first=True)
+    turned = replace(node, inputs=(swap.inputs[0], *node.inputs[1:]), outputs=(steps, *node.outputs[1:]), config=config)
     back = Transpose(walk.fresh(node.name + "::back"), (steps,), node.outputs[:1], SWAP)
-    return instead(node, "made {} recurrent layers take the batch first", typed(made), back)
+    return instead(node, "made {} recurrent layers take the batch first", typed(turned), back)
 
 
 def squeezed(node: Squeeze, walk: Walk) -> Change | None:

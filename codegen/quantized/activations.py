@@ -205,12 +205,10 @@ def with_values(model: ModelProto, values: Mapping[str, Any]) -> ModelProto:
 
 
 def quantized(
-    model: ModelProto, ranges: Mapping[str, Range], keep: Collection[str] = (), others: bool = True,
-    weights: bool = True,
+    model: ModelProto, ranges: Mapping[str, Range], keep: Collection[str] = (), others: bool = True
 ) -> ModelProto:  # fmt: skip
     """The prepared model in 8 bits. ranges: of the activations that `tensors` lists. keep: names of weights whose
-    operators stay in floats; others: whether those without weights are quantized; weights: whether the weights are,
-    too, or stay floats for `Module.quantize_weights`. Biases are rounded in both cases."""
+    operators stay in floats; others: whether those without weights are quantized."""
     import onnx
 
     found = onnx.ModelProto()
@@ -224,7 +222,6 @@ def quantized(
     unused = Unused(graph)
     given = {name: _pair(graph, unused, name, *grids[name], name in outputs) for name in sorted(wanted)}
     made = {o: node for node in graph.node for o in node.output}
-    uses = readers(graph)
     done: dict[tuple[str, int], str] = {}
     read = set(outputs)
     written = {writes for *_, writes in chosen}
@@ -237,7 +234,7 @@ def quantized(
                 if not given[name].own:
                     node.input[i] = given[name].result
         if weight is not None:
-            _rounded(graph, unused, node, weight, constants, grids.get(reads[0]), done if weights else None, uses)
+            _rounded(graph, unused, node, weight, constants, grids.get(reads[0]), done)
     given = {name: pair for name, pair in given.items() if name in read}
     for name, pair in given.items():
         if pair.own:  # the producer writes under another name, and the model's output keeps its own
@@ -296,11 +293,10 @@ def _grids(graph: GraphProto, ranges: Mapping[str, Range]) -> dict[str, tuple[fl
 
 def _rounded(
     graph: GraphProto, unused: Unused, node: NodeProto, weight: tuple[str, list[int]],
-    constants: Mapping[str, Any], grid: tuple[float, int] | None, done: dict[tuple[str, int], str] | None,
-    uses: Mapping[str, list[NodeProto]],
+    constants: Mapping[str, Any], grid: tuple[float, int] | None, done: dict[tuple[str, int], str],
 ) -> None:  # fmt: skip
-    """Replace a product's weight, unless `done` is None, and its bias by integers that are dequantized; without `done`
-    the bias by floats on the same grid."""
+    """Replace a product's weight and its bias by integers that are dequantized. done: the result for each weight and
+    axis of outputs."""
     from onnx import numpy_helper
 
     name, axes = weight
@@ -314,15 +310,14 @@ def _rounded(
     own = axes[axis]  # the outputs' axis in the initializer
     scale = np.abs(w).max(tuple(i for i in range(w.ndim) if i != own)) / 127
     scale = np.where(scale > 0, scale, 1.0).astype(np.float32)
-    if done is not None:
-        key = name, own
-        if key not in done:
-            shape = [-1 if i == own else 1 for i in range(w.ndim)]
-            levels = np.clip(np.rint(w / scale.astype(np.float64).reshape(shape)), -127, 127).astype(np.int8)
-            again = any(held == name for held, _ in done)  # along another axis
-            done[key] = _constant(graph, unused, f"{name}_{own}" if again else name, levels, scale, own)
-        reader = node if node.input[1] == name else next(n for n in graph.node if node.input[1] in n.output)
-        reader.input[:] = [done[key] if n == name else n for n in reader.input]
+    key = name, own
+    if key not in done:
+        shape = [-1 if i == own else 1 for i in range(w.ndim)]
+        levels = np.clip(np.rint(w / scale.astype(np.float64).reshape(shape)), -127, 127).astype(np.int8)
+        again = any(held == name for held, _ in done)  # along another axis
+        done[key] = _constant(graph, unused, f"{name}_{own}" if again else name, levels, scale, own)
+    reader = node if node.input[1] == name else next(n for n in graph.node if node.input[1] in n.output)
+    reader.input[:] = [done[key] if n == name else n for n in reader.input]
     factor = next((a.f for a in node.attribute if a.name in ("alpha", "beta")), 1.0)
     bias = node.input[2] if len(node.input) > 2 else ""
     if bias not in constants or grid is None or factor != 1.0:
@@ -332,11 +327,8 @@ def _rounded(
     steps = np.rint(b / both) if b.shape == both.shape else None
     if steps is None or np.abs(steps).max(initial=0) >= 1 << 30:
         return
-    if done is not None:
-        held = f"{bias}_of_{node.output[0]}"  # of one node, because its scale is its input's, too
-        node.input[2] = _constant(graph, unused, held, steps.astype(np.int32), both, 0)
-    elif len(uses[bias]) == 1:
-        constants[bias].CopyFrom(numpy_helper.from_array(steps.astype(np.float32) * both, bias))
+    held = f"{bias}_of_{node.output[0]}"  # of one node, because its scale is its input's, too
+    node.input[2] = _constant(graph, unused, held, steps.astype(np.int32), both, 0)
 
 
 def _constant(graph: GraphProto, unused: Unused, name: str, levels: Any, scale: Any, axis: int) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from emberlet.errors import EmberletError, LoadError
 from emberlet.module import Module
@@ -13,7 +13,15 @@ from emberlet.module import Module
 from ..overwriting import OverwriteError, check_overwrite, signed
 from ..weights import save_sources
 
+if TYPE_CHECKING:
+    from onnx import ModelProto
+
 PRODUCER = "emberlet quantize"  # of the ONNX files
+
+
+def sign(model: ModelProto) -> None:
+    """Note in an ONNX model that this command wrote it."""
+    model.producer_name, model.producer_version = PRODUCER, ""
 
 
 class Scheme:
@@ -56,10 +64,13 @@ class Scheme:
 
     def keeping(self, names: Sequence[str]) -> Scheme:
         """The same for a model in which these layers, too, stay floats."""
+        return self.with_keep((*self.keep, *names))
+
+    def with_keep(self, names: Sequence[str]) -> Scheme:
+        """The same for a model of which these layers stay floats."""
         return Scheme(
-            self.bits, self.mode, self.level, self.calibration, (*self.keep, *names), self.method, self.scale_dtype,
-            self.value_dtype,
-        )  # fmt: skip
+            self.bits, self.mode, self.level, self.calibration, names, self.method, self.scale_dtype, self.value_dtype
+        )
 
     def code(self) -> str:
         """The call, as Python."""

@@ -646,7 +646,10 @@ class LstmState:
     hidden: Tensor
     def __init__(self, cell: Tensor, hidden: Tensor) -> None: ...
 
-class Lstm(Module):
+class _Steps:
+    pass
+
+class Lstm(_Steps, Module):
     """x (batch, seq, d_input), or (seq, batch, d_input) if batch_first is False -> (the hidden states of all steps, in
     x's order of axes, the last LstmState). state: the initial LstmState, by default zeros.
     x, the outputs and the states may be without the batch.
@@ -671,7 +674,7 @@ class Lstm(Module):
     def forward(self, x: Tensor, state: LstmState | None = ...) -> tuple[Tensor, LstmState]:
         """x and an LstmState, zeros if None -> (outputs, LstmState). Raises ShapeError if x does not fit."""
 
-class BiLstm(Module):
+class BiLstm(_Steps, Module):
     """Two Lstm layers, one reading forwards and one backwards: the same inputs and outputs as Lstm, with hidden states
     of 2 * d_hidden (forward first) and a state of (2, batch, d_hidden)."""
     d_input: int
@@ -973,6 +976,24 @@ class QuantizedEmbedding(_QuantizedLayer, Embedding):
     def __init__(self, num_embeddings: int, d_model: int, bits: int = ..., block_size: int | None = ..., affine: bool = ..., dtype: DType | str | None = ..., backend: Backend | str | None = ...) -> None: ...
     def forward(self, x: Tensor) -> Tensor:
         """x (…) of integers -> (…, d_model), floats. python and numpy raise IndexingError for an index out of range."""
+
+class _IntegerSteps:
+    pass
+
+class QuantizedLstm(_IntegerSteps, Lstm):
+    """An Lstm with weights of 8 bits that multiplies integers: its input is quantized by the range of each call, its
+    hidden state at each step, for each sequence by itself. All else is that of Lstm; com.microsoft
+    DynamicQuantizeLSTM.
+
+    Both transforms of each gate are a QuantizedLinear with input="dynamic"; affine: with zero points."""
+    def __init__(self, d_input: int, d_hidden: int, bias: bool = ..., batch_first: bool = ..., reverse: bool = ..., clip: float | None = ..., input_forget: bool = ..., affine: bool = ..., dtype: DType | str | None = ..., backend: Backend | str | None = ...) -> None: ...
+
+class QuantizedBiLstm(_IntegerSteps, BiLstm):
+    """Two QuantizedLstm layers, one reading forwards and one backwards: inputs, outputs and states are those of
+    BiLstm."""
+    forward_layer: QuantizedLstm
+    reverse_layer: QuantizedLstm
+    def __init__(self, d_input: int, d_hidden: int, bias: bool = ..., batch_first: bool = ..., clip: float | None = ..., input_forget: bool = ..., affine: bool = ..., dtype: DType | str | None = ..., backend: Backend | str | None = ...) -> None: ...
 
 class QuantizedWeight(Module):
     """A layer's weight in 8, 4 or 2 bits, in the place of its Param: `val()` returns the weight, dequantized.

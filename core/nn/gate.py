@@ -39,12 +39,13 @@ class _Packed:
         return _Packed, ()  # copies of the module build their own
 
 
-def packed(module, directions):
+def packed(module, directions, joined=None):
     """(w, r, b) for `functional.lstm`, `gru` and `rnn`: the gates' weights stacked by rows, the input and recurrent
     biases concatenated (None without biases).
 
-    directions: the GateControllers of each direction, in order. The module caches them until the data of a Param
-    changes: by loading, setting, moving or assigning. (Assigning copies the data first, because the cache shares it.)
+    directions: the GateControllers of each direction, in order; joined: another function that joins their weights.
+    The module caches them until the data of a Param changes: by loading, setting, moving or assigning. (Assigning
+    copies the data first, because the cache shares it.)
     """
     sources = []
     for gates in directions:
@@ -60,7 +61,7 @@ def packed(module, directions):
             i += 1
         if i == len(sources):
             return held.weights
-    weights = _joined(directions)
+    weights = (joined or _joined)(directions)
     module._packed = _Packed(sources, weights)
     return weights
 
@@ -73,21 +74,26 @@ def _data(weight):
 
 
 def _joined(directions):
-    w = _stacked([[gate.input_transform.weight.val().mT for gate in gates] for gates in directions])
-    r = _stacked([[gate.hidden_transform.weight.val().mT for gate in gates] for gates in directions])
+    w = stacked([[gate.input_transform.weight.val().mT for gate in gates] for gates in directions])
+    r = stacked([[gate.hidden_transform.weight.val().mT for gate in gates] for gates in directions])
+    return w, r, joined_biases(directions)
+
+
+def joined_biases(directions):
+    """The input and recurrent biases of each direction's gates, (directions, 2 * gates * d_hidden), or None."""
     if not directions[0][0].bias:
-        return w, r, None
+        return None
     biases = []
     for gates in directions:
         layers = [gate.input_transform for gate in gates] + [gate.hidden_transform for gate in gates]
         biases.append([layer.bias.val() for layer in layers])
-    return w, r, _stacked(biases)
+    return stacked(biases)
 
 
-def _stacked(rows):
-    """Lists of tensors, each list joined along the first axis and all lists stacked before it."""
+def stacked(rows, axis=0):
+    """Lists of tensors, each list joined along an axis and all lists stacked before the first."""
     backend = rows[0][0].backend
-    joined = [backend.concat(row, 0) for row in rows]
+    joined = [backend.concat(row, axis) for row in rows]
     joined = [backend.reshape(x, (1,) + x.shape) for x in joined]
     return joined[0] if len(joined) == 1 else backend.concat(joined, 0)
 

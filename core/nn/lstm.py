@@ -13,7 +13,13 @@ class LstmState:
         self.hidden = hidden
 
 
-class Lstm(Module):
+class _Steps:
+    def _steps(self, x, directions, **options):
+        """(the outputs of all steps, the last hidden and cell state) of gates for x (seq, batch, d_input)."""
+        return lstm(x, *packed(self, directions), **options)
+
+
+class Lstm(_Steps, Module):
     """x (batch, seq, d_input), or (seq, batch, d_input) if batch_first is False -> (the hidden states of all steps, in
     x's order of axes, the last LstmState). state: the initial LstmState, by default zeros.
     x, the outputs and the states may be without the batch.
@@ -51,15 +57,15 @@ class Lstm(Module):
         if len(x.shape) == 2:
             return unbatched(self, x, state)
         x = time_major(x, self.batch_first, self.d_input, "Lstm")
-        y, hidden, cell = lstm(
-            x, *packed(self, (self.gates(),)), initial_h=with_direction(state and state.hidden),
+        y, hidden, cell = self._steps(
+            x, (self.gates(),), initial_h=with_direction(state and state.hidden),
             initial_c=with_direction(state and state.cell), direction="reverse" if self.reverse else "forward",
             clip=self.clip or 0.0, input_forget=self.input_forget,
         )  # fmt: skip
         return hidden_states(y, self.batch_first), LstmState(without_direction(cell), without_direction(hidden))
 
 
-class BiLstm(Module):
+class BiLstm(_Steps, Module):
     """Two Lstm layers, one reading forwards and one backwards: the same inputs and outputs as Lstm, with hidden states
     of 2 * d_hidden (forward first) and a state of (2, batch, d_hidden)."""
 
@@ -84,8 +90,8 @@ class BiLstm(Module):
         if len(x.shape) == 2:
             return unbatched(self, x, state)
         x = time_major(x, self.batch_first, self.d_input, "BiLstm")
-        y, hidden, cell = lstm(
-            x, *packed(self, (self.forward_layer.gates(), self.reverse_layer.gates())),
+        y, hidden, cell = self._steps(
+            x, (self.forward_layer.gates(), self.reverse_layer.gates()),
             initial_h=state and state.hidden, initial_c=state and state.cell,
             direction="bidirectional", clip=self.clip or 0.0, input_forget=self.input_forget,
         )  # fmt: skip

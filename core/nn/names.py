@@ -28,6 +28,7 @@ _FILES = {
         "LPPool1d LPPool2d LPPool3d AvgPool1d AvgPool2d AvgPool3d MaxPool1d MaxPool2d MaxPool3d"
     ),
     "quantized_layers": "QuantizedConv1d QuantizedConv2d QuantizedConv3d QuantizedEmbedding QuantizedLinear",
+    "quantized_lstm": "QuantizedBiLstm",
     "quantized_weight": "FakeQuantizedWeight",
     "positional": "PositionalEncoding RotaryEncoding",
     "prelu": "PRelu",

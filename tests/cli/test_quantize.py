@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from emberlet.burnpack import Burnpack
 from emberlet.host.quantization.comparison import compare
 
 HELDOUT = Path(__file__).resolve().parents[2] / "examples" / "digits" / "heldout.npz"
@@ -154,10 +155,10 @@ def test_activations_in_8_bits_are_onnxruntimes(
     [theirs] = onnxruntime.InferenceSession(out / "digits.onnx").run(None, {"image": x})
     ours = np.asarray(loaded(out)(x))
     step = np.diff(np.unique(theirs)).min()
-    off = np.rint(np.abs(ours - theirs) / step)
-    # The weights' scales are computed anew, which may differ in the last bit and move a value that lies between levels.
-    assert off.max() <= 1
-    assert np.mean(off) < 0.01
+    np.testing.assert_array_equal(np.rint((ours - theirs) / step), 0)
+    assert emberlet("codegen", out / "digits.onnx", "--out", tmp_path / "again").status == 0
+    assert (tmp_path / "again" / "digits.py").read_text("utf-8") == (out / "digits.py").read_text("utf-8")
+    assert (out / "digits.py").read_text("utf-8").count("input=(") == 4
 
 
 def test_weights_chosen_by_samples_lose_less_and_load_everywhere(
@@ -205,6 +206,28 @@ def test_scales_and_values_of_other_dtypes(
     x = images(data)[:3]
     wanted = np.asarray(loaded(out)(x))
     np.testing.assert_allclose(np.asarray(loaded(out).compile(backend="wasm")(x)), wanted, rtol=1e-4, atol=1e-4)
+
+
+def test_weights_that_no_integers_multiply_are_packed_in_the_module_of_activations(
+    tmp_path: Path, emberlet: Any
+) -> None:
+    """Those of embeddings and recurrent layers, which stay floats in the ONNX file; `--keep` leaves them here, too."""
+    source = Path(__file__).resolve().parents[1] / "models" / "lstm_stack" / "model.onnx"
+    np.savez(tmp_path / "x.npz", tokens=RNG.integers(0, 50, (20, 6)))
+    words = ["quantize", source, "--name", "net", "--calibration", tmp_path / "x.npz", "--time", "none"]
+    held = {}
+    for name, more in (("all", []), ("kept", ["--keep", "embedding"])):
+        said = emberlet(*words, "--out", tmp_path / name, "--activations", *more)
+        assert said.status == 0, said.err
+        held[name] = (tmp_path / name / "net.py").read_text("utf-8")
+    assert re.search(r"self\.head = nn\.QuantizedLinear\(\s*40,\s*5,\s*input=\(", held["all"])
+    assert "        self.quantize_weights(bits=8)\n" in held["all"]
+    assert '        self.quantize_weights(bits=8, keep=["embedding"])\n' in held["kept"]
+    pack = Burnpack.from_file(tmp_path / "kept" / "net.bpk").tensors
+    assert pack["embedding.weight"].dtype.name == "float32"
+    gates = [name for name in pack if "lstm" in name and name.endswith("transform.weight.values")]
+    assert len(gates) == 32
+    assert "head.weight.values" in pack
 
 
 def test_equalized_and_corrected_activations_are_onnxruntimes(

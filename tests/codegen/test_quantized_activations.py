@@ -12,6 +12,7 @@ import onnx
 import onnxruntime
 import pytest
 from emberlet import codegen, store
+from emberlet.burnpack import Burnpack
 from onnx import TensorProto, helper, numpy_helper
 from support.rows import every
 
@@ -277,3 +278,66 @@ def test_levels_of_int8_without_a_zero_point_belong_to_the_layer(tmp_path: Path)
     assert np.abs(np.rint((found - want) / 0.02)).max() <= 1
     assert (found != want).mean() < 0.1
     assert "quantize_linear" not in text_of(path)
+
+
+def shared_convolutions(net: Net) -> tuple[str, tuple[int, ...]]:
+    w, scales = net.weight((4, 4, 3, 3), 0, "conv")
+    x = net.levels("x", STEP, 128)
+    for zero in (128, 120):
+        x = net.levels(net.node("Conv", x, w, net.bias(scales, f"conv{zero}"), pads=[1] * 4), STEP, zero)
+    return x, (2, 4, 5, 6)
+
+
+def shared_products(net: Net) -> tuple[str, tuple[int, ...]]:
+    """One of them reads the matrix transposed."""
+    values = net.constant(RNG.integers(-127, 128, (8, 8), np.int8), "fc.weight")
+    w = net.node("DequantizeLinear", values, net.constant(np.float32(0.010371)), net.constant(np.int8(0)))
+    x = net.levels(net.node("MatMul", net.levels("x", STEP, 128), w), 0.10173, 128)
+    x = net.levels(net.node("Gemm", x, w, transB=1), 0.11319, 128)
+    turned = net.node("Transpose", w, perm=[1, 0])
+    return net.levels(net.node("MatMul", x, turned), 0.12791, 128), (3, 8)
+
+
+def tied_embedding(net: Net) -> tuple[str, tuple[int, ...]]:
+    """The scores of a language model, by the table of its embedding."""
+    w, _ = net.weight((40, 8), 0, "embedding")
+    at = net.node("Cast", net.node("Clip", net.node("Abs", "x"), "", net.constant(np.float32(30))), to=7)
+    x = net.levels(net.node("Gather", w, at), STEP, 128)
+    return net.levels(net.node("MatMul", x, net.node("Transpose", w, perm=[1, 0])), 0.02, 128), (3, 5)
+
+
+@pytest.mark.parametrize(
+    ("make", "layers", "integers"),
+    [(shared_convolutions, 2, 144), (shared_products, 3, 128), (tied_embedding, 2, 320)],
+)
+@pytest.mark.parametrize("signed", [False, True])
+def test_a_weight_that_several_layers_read_is_stored_once(
+    make: Any, layers: int, integers: int, signed: bool, tmp_path: Path
+) -> None:
+    """Once for each order of its elements."""
+    net = Net(signed)
+    result, shape = make(net)
+    net.saved(result, shape, tmp_path / "m.onnx")
+    x = (RNG.normal(size=shape) * 3).astype(np.float32)
+    text = text_of(tmp_path / "m.onnx")
+    assert text.count("nn.Quantized") == layers
+    assert "equantize_linear" not in text
+    found = ours(tmp_path / "m.onnx", x)
+    assert np.ptp(found) > 1
+    np.testing.assert_array_equal(found, theirs(tmp_path / "m.onnx", x))
+    entries = Burnpack.from_file(tmp_path / "m.bpk").tensors
+    places = {(e.start, e.end) for name, e in entries.items() if name.endswith(".values")}
+    assert sum(end - start for start, end in places) == integers
+
+
+def test_a_weight_that_is_also_read_as_floats_stays_one(tmp_path: Path) -> None:
+    net = Net(False)
+    w, _ = net.weight((8, 8), 1, "fc")
+    x = net.node("MatMul", net.levels("x", STEP, 128), w)
+    net.node("Add", x, w)
+    net.saved("", (8, 8), tmp_path / "m.onnx")
+    x = RNG.normal(size=(8, 8)).astype(np.float32)
+    assert "nn.Quantized" not in text_of(tmp_path / "m.onnx")
+    np.testing.assert_allclose(
+        ours(tmp_path / "m.onnx", x, False), theirs(tmp_path / "m.onnx", x, False), atol=1e-5
+    )  # fmt: skip

@@ -55,15 +55,11 @@ def test_a_network_in_8_bits_is_onnxruntimes_and_near_the_float_one(name: str, s
     for key, value in wanted.items():
         if value.dtype.kind == "f":
             close(value, theirs[key], share)
-    for weights in (True, False):
-        made = codegen.load(activations.quantized(model, spans, weights=weights), "numpy")
-        if not weights:
-            made.quantize_weights()
-        found = made(*[given[i.name] for i in model.graph.input if i.name in given])
-        found = found if isinstance(found, tuple) else (found,)
-        for key, x in zip(wanted, found, strict=True):
-            if wanted[key].dtype.kind == "f":
-                close(theirs[key], np.asarray(x), share / 2)
+    found = codegen.load(small, "numpy")(*[given[i.name] for i in model.graph.input if i.name in given])
+    found = found if isinstance(found, tuple) else (found,)
+    for key, x in zip(wanted, found, strict=True):
+        if wanted[key].dtype.kind == "f":
+            close(theirs[key], np.asarray(x), share / 2)
 
 
 MATMUL = """
@@ -85,13 +81,10 @@ def test_a_transposed_weight_and_an_added_bias_belong_to_the_product() -> None:
     assert kinds.count("QuantizeLinear") == 2
     assert {t.name: t.data_type for t in small.graph.initializer}["w_quantized"] == onnx.TensorProto.INT8
     close(outputs(model, {"x": x})["y"], outputs(small, {"x": x})["y"], 0.02)
-    made = codegen.load(activations.quantized(model, ranges(model, {"x": x}), weights=False), "numpy")
-    assert made.quantize_weights() == ["linear1"]
-    assert np.array_equal(np.asarray(made(x)), outputs(small, {"x": x})["y"])
+    assert np.array_equal(np.asarray(codegen.load(small, "numpy")(x)), outputs(small, {"x": x})["y"])
 
 
-@pytest.mark.parametrize("weights", [True, False])
-def test_weights_and_biases_of_several_products_serve_all_under_names_that_are_free(weights: bool) -> None:
+def test_weights_and_biases_of_several_products_serve_all_under_names_that_are_free() -> None:
     text = """net (float[4, 8] x) => (float[4, 8] y, float[4, 8] z)
     <float[8] b = {1, 2, 3, -4, 5, -6, 0.7, 8}, float[1] a_scale = {0.5}>
     { a = Mul(x, a_scale)
@@ -108,7 +101,7 @@ def test_weights_and_biases_of_several_products_serve_all_under_names_that_are_f
         model.graph.initializer.append(onnx.numpy_helper.from_array(array, name))
     given = {"x": draw.normal(size=(4, 8)).astype(np.float32)}
     model = activations.prepared(model)
-    small = activations.quantized(model, ranges(model, given), weights=weights)
+    small = activations.quantized(model, ranges(model, given))
     names = [t.name for t in small.graph.initializer]
     assert len(names) == len(set(names))
     wanted, found = outputs(model, given), outputs(small, given)

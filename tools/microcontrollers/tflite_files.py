@@ -55,11 +55,11 @@ class Written:
 
 @dataclass
 class File:
-    """A model, or one of its subgraphs. between: the tensors of intermediate results of operators, by their numbers."""
+    """A model, or one of its subgraphs. intermediates: tensors of results inside of operators, by their numbers."""
 
     tensors: list[Written] = field(default_factory=list)
     operators: list[tuple[str, list[int], list[int], str, dict[str, Any]]] = field(default_factory=list)
-    between: dict[int, list[int]] = field(default_factory=dict)
+    intermediates: dict[int, list[int]] = field(default_factory=dict)
     inputs: list[int] = field(default_factory=list)
     outputs: list[int] = field(default_factory=list)
 
@@ -149,8 +149,8 @@ class File:
         made: dict[str, Any] = {}
         if kind.startswith("CUSTOM "):
             made["CustomOptions"] = b.CreateNumpyVector(np.frombuffer(flexbuffers.Dumps(values), np.uint8))
-        if number in self.between:
-            made["Intermediates"] = b.CreateNumpyVector(np.asarray(self.between[number], np.int32))
+        if number in self.intermediates:
+            made["Intermediates"] = b.CreateNumpyVector(np.asarray(self.intermediates[number], np.int32))
         if options:
             vectors = {
                 k: b.CreateNumpyVector(np.asarray(v, np.int32)) for k, v in values.items() if isinstance(v, tuple)

@@ -40,7 +40,7 @@ def drawn_lstm(
     if not real:
         gates = [file.tensor((0,), "int16", 2.0**-12) for _ in range(4)]
         result = state[0] * float(rng.uniform(0.9, 1.1)), state[1] + int(rng.integers(-5, 6))
-        file.between[0] = [*gates, file.tensor((0,), dtype, *result)]
+        file.intermediates[0] = [*gates, file.tensor((0,), dtype, *result)]
     inputs = [x, *weights, -1, -1, -1, *biases, -1, -1, kept, cells, -1, -1, -1, -1]
     options = {"FusedActivationFunction": 4, "CellClip": 10.0, **options}
     file.operator("UNIDIRECTIONAL_SEQUENCE_LSTM", inputs, [y], "UnidirectionalSequenceLSTM", **options)

@@ -80,14 +80,14 @@ class FileTensor:
 
 @dataclass(frozen=True)
 class FileOperator:
-    """kind: the schema's name ("CONV_2D"); inputs, outputs, between: numbers of tensors, -1 for an absent one; between:
-    those of intermediate results, which only have a scale."""
+    """kind: the schema's name ("CONV_2D"); inputs, outputs, intermediates: numbers of tensors, -1 for an absent one;
+    intermediates only have a scale."""
 
     kind: str
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
     options: dict[str, Option]
-    between: tuple[int, ...] = ()
+    intermediates: tuple[int, ...] = ()
 
     def integer(self, name: str, default: int = 0) -> int:
         return int(self.options.get(name, default))  # type: ignore[arg-type]
@@ -172,7 +172,8 @@ class _Reader:
             self._ints(g.InputsLength, g.InputsAsNumpy),
             self._ints(g.OutputsLength, g.OutputsAsNumpy),
         )
-        for numbers in (graph.inputs, graph.outputs, *(n for o in operators for n in (o.inputs, o.outputs, o.between))):
+        named = [numbers for o in operators for numbers in (o.inputs, o.outputs, o.intermediates)]
+        for numbers in (graph.inputs, graph.outputs, *named):
             for n in numbers:
                 if not -1 <= n < len(tensors):
                     raise ValueError(f"tensor {n} of {len(tensors)}")

@@ -111,7 +111,7 @@ def _numbers(t: Converting, op: FileOperator, constants: list[list[FileTensor]],
     if {x.dtype for x in (*weights, *recurrent)} != {"INT8"} or {x.dtype for x in bias} != {"INT32"}:
         raise Problem("an LSTM with int8 activations needs weights of int8 and biases of int32")
     state, cell, source = (t.file.tensors[op.inputs[k]] for k in (STATE, CELL, 0))
-    if len(op.between) <= RESULT or {source.dtype, state.dtype} != {"INT8"} or cell.dtype != "INT16":
+    if len(op.intermediates) <= RESULT or {source.dtype, state.dtype} != {"INT8"} or cell.dtype != "INT16":
         raise Problem("an LSTM on bytes needs int8 activations, a cell of int16, and five intermediate results")
     if any(len(x.scales) != 1 or any(x.zeros) or not 0 < x.scales[0] < 1e30 for x in (*weights, *recurrent, cell)):
         raise Problem("an LSTM on bytes needs one scale for each tensor, and a cell without a zero point")
@@ -120,7 +120,7 @@ def _numbers(t: Converting, op: FileOperator, constants: list[list[FileTensor]],
         raise Problem(
             f"the cell has a scale of {cell.scales[0]:g}, expected a power of two from 2**{LEAST} to 2**{MOST}"
         )
-    kept, result = (t.grid(x) for x in (state, t._tensor(op.between[RESULT])))
+    kept, result = (t.grid(x) for x in (state, t._tensor(op.intermediates[RESULT])))
     if kept is None or result is None:
         raise Problem("the hidden state has no scale")
     return FileNumbers(

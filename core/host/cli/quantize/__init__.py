@@ -137,7 +137,6 @@ def run(arguments: argparse.Namespace) -> int:
     held = measuring.kept(source, scheme, worst, some, marked, _tell)
     with step("comparing"), noted():
         model, text, more = source.final(scheme)
-        text = writing.quantizing(text, scheme)
         wanted = measuring.outputs(source.model, source, samples)
         found = measuring.outputs(model, source, samples)
         rows = len(next(iter(found.values())))

@@ -12,7 +12,7 @@ import numpy as np
 from emberlet.codegen.quantized.writing import Scheme
 from numpy.typing import NDArray
 
-from ....errors import EmberletError, UnsupportedError
+from ....errors import EmberletError
 from ....tensor import Tensor
 from ...quantization.comparison import Outputs, compare
 from ...quantization.report import Kept, Layer, Time
@@ -101,11 +101,8 @@ def kept(
         if n >= len(worst):
             break
         tell(f"keeping the worst {n} of {len(worst)} layers in float")
-        try:
-            with _without_warnings():
-                model = source.variant(scheme.keeping(names))
-        except UnsupportedError:  # with its activations quantized, the model has another name for one of them
-            continue
+        with _without_warnings():
+            model = source.variant(scheme.keeping(names))
         comparison = compare(wanted, outputs(model, source, samples, compiled=False), labels)
         found.append(Kept(n, names[-1] if names else "", nbytes(model), comparison))
     return found

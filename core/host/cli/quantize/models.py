@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from emberlet.codegen.emit.names import file_stem
 from emberlet.codegen.ir.problem import refusing
-from emberlet.codegen.quantized.writing import PRODUCER, Scheme, unsigned
+from emberlet.codegen.quantized.writing import Scheme, quantizing, sign, unsigned
 from numpy.typing import NDArray
 
 from ....backend import get_backend
@@ -71,14 +71,17 @@ class Source:
     def _of_onnx(self, path: str, name: str | None, equalize: bool) -> None:
         require(path)
         self.stem = file_stem(name or Path(path).stem)
-        if not (equalize or self.form):
-            self._take(*self.translated(path))
-            return
-        self.proto = prepared(path, equalize, "--onnx" if self.form else "--weights equalize")
-        self._take(*self.translated(self.proto))
+        if equalize or self.form:
+            self.proto = prepared(path, equalize, "--onnx" if self.form else "--weights equalize")
+        self._take_onnx(self.proto if equalize or self.form else path)
 
-    def translated(self, source: Any) -> tuple[Loaded, str]:
-        """(the model of an ONNX file or ModelProto with its weights, the source of its module)"""
+    def _take_onnx(self, source: Any) -> None:
+        loaded, text, self.record = self.translated(source)
+        self._take(loaded, text)
+
+    def translated(self, source: Any) -> tuple[Loaded, str, Mapping[str, Any]]:
+        """(the model of an ONNX file or ModelProto with its weights, the source of its module, the weights' values by
+        name)"""
         from emberlet.codegen import weights
         from emberlet.codegen.emit.instance import instantiate
         from emberlet.codegen.generation import translate
@@ -93,8 +96,7 @@ class Source:
             inputs.append(
                 Input(argument.name, parameter, known.dtype if known else None, known.shape if known else None)
             )
-        self.record = written.record
-        return Loaded(instance, tuple(inputs), model.outputs), written.source
+        return Loaded(instance, tuple(inputs), model.outputs), written.source, written.record
 
     def _take(self, loaded: Loaded, text: str) -> None:
         self.loaded, self.model, self.text = loaded, loaded.model, text
@@ -130,9 +132,10 @@ class Source:
                         param.set(self.chosen[name][key])
 
     def final(self, scheme: Scheme) -> tuple[Any, str, dict[str, bytes]]:
-        """(the quantized model, the source of its module before the line that quantizes, more files by name)"""
+        """(the quantized model, the source of its module, more files by name)"""
         made = self.variant(scheme)
-        return made, self.text, {self.stem + ".onnx": self._packed(made)} if self.form else {}
+        more = {self.stem + ".onnx": self._packed(made)} if self.form else {}
+        return made, quantizing(self.text, scheme), more
 
     def _packed(self, made: Any) -> bytes:
         """The ONNX file with the weights of the quantized module."""
@@ -161,7 +164,7 @@ class Source:
             if any(len(read.get(held, ())) != 1 for held in biases):
                 raise UnsupportedError("a corrected bias is no initializer of its own; leave out --weights bias")
             proto = packing.packed(activations.with_values(self.proto, biases), weights, self.form or "")
-        proto.producer_name = PRODUCER
+        sign(proto)
         return activations.serialized(proto)
 
     def _check_shared(self, held: str, users: Sequence[str], packed: Collection[str], alike: bool) -> None:
@@ -229,7 +232,7 @@ class Static(Source):
 
     def _of_onnx(self, path: str, name: str | None, equalize: bool) -> None:
         self.stem = file_stem(name or Path(path).stem)
-        self._take(*self.translated(self.proto))
+        self._take_onnx(self.proto)
 
     def choose(self, scheme: Scheme, correct_bias: bool, samples: Arrays, tell: Callable[[str], None]) -> None:
         """Correct the biases of the ONNX model; its weights are rounded to the nearest."""
@@ -270,31 +273,42 @@ class Static(Source):
         )
         return {name: found for name, found in seen.items() if found.average is not None and name not in infinite}
 
-    def _proto(self, keep: Collection[str], others: bool, weights: bool) -> Any:
+    def _proto(self, keep: Collection[str], others: bool) -> Any:
         from emberlet.codegen.quantized import activations
 
-        held = {self._initializers.get(f"{name}.weight") for name in keep} - {None}
         biases = dict(both for name, both in self._biases.items() if name not in keep)
         with refusing(self.files[0]):
             proto = activations.with_values(self.proto, biases)
-            return activations.quantized(proto, self.ranges, {str(name) for name in held}, others, weights)
+            proto = activations.quantized(proto, self.ranges, self._held(keep), others)
+        sign(proto)
+        return proto
+
+    def _held(self, names: Collection[str]) -> set[str]:
+        """The initializers of these layers' weights."""
+        return {held for name in names if (held := self._initializers.get(f"{name}.weight")) is not None}
+
+    def _made(self, scheme: Scheme, proto: Any, keep: Collection[str]) -> tuple[Any, str]:
+        """(the model of a quantized ONNX model, the source of its module): as codegen writes it. keep: layers of the
+        float model that stay as they are; the weights of others that no integers multiply, those of embeddings and
+        recurrent layers, are quantized at the end of its `__init__`."""
+        loaded, text, record = self.translated(proto)
+        floats = self._held(keep)
+        weights = {name: record.get(f"{name}.weight") for name in _layers(loaded.model)}
+        origins = {name: _origin(value) for name, value in weights.items() if value is not None}
+        kept = [name for name, held in origins.items() if held in floats or (held is None and name in keep)]
+        rest = scheme.with_keep(kept)
+        names = rest.apply(loaded.model)
+        return loaded.model, quantizing(text, rest) if names else text
 
     def variant(self, scheme: Scheme, only: Collection[str] | None = None) -> Any:
-        from emberlet.codegen import load
-
         keep = scheme.keep if only is None else [name for name in self.layers if name not in only]
-        made = load(self._proto(keep, only is None, False), "numpy", self.stem)
-        scheme.apply(made, only=None if only is None else list(only))
-        return made
+        return self._made(scheme, self._proto(keep, only is None), keep)[0]
 
     def final(self, scheme: Scheme) -> tuple[Any, str, dict[str, bytes]]:
         from emberlet.codegen.quantized import activations
 
-        loaded, text = self.translated(self._proto(scheme.keep, True, False))
-        scheme.apply(loaded.model)
-        proto = self._proto(scheme.keep, True, True)
-        proto.producer_name = PRODUCER
-        return loaded.model, text, {self.stem + ".onnx": activations.serialized(proto)}
+        proto = self._proto(scheme.keep, True)
+        return *self._made(scheme, proto, scheme.keep), {self.stem + ".onnx": activations.serialized(proto)}
 
 
 def _origin(value: Any) -> str | None:
