@@ -6,6 +6,7 @@ Writes benches/results/micro_boards.md and micro_boards.json.
 from __future__ import annotations
 
 import json
+import secrets
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -28,7 +29,7 @@ from emberlet.micro.builder.quantization.calibrate import samples_from  # noqa: 
 from tools import model_packages  # noqa: E402
 from tools.boards_in_qemu import EmulatedBoard  # noqa: E402
 from tools.microcontrollers.networks import NETWORKS, SMALL, forest, samples  # noqa: E402
-from tools.microcontrollers.random_layers import assembly_cases, program_of  # noqa: E402
+from tools.microcontrollers.random_layers import ASSEMBLY_KINDS, assembly_cases, program_of  # noqa: E402
 from tools.microcontrollers.running import counted, counted_in_whole, wrong_on_board  # noqa: E402
 from tools.micropython_builds import firmware  # noqa: E402
 
@@ -170,15 +171,18 @@ def wholes(graphs: dict[str, Graph], given: Callable[[Graph], dict[str, Any]] | 
 
 
 def layers() -> Iterator[dict[str, Any]]:
-    """Random layers on every board: their number so far, and the number of outputs that differ from NumPy's."""
+    """Random layers on every board, of seeds never tried before: their number so far, the first seed, and the number of
+    outputs that differ from NumPy's."""
+    first = secrets.randbelow(1 << 31)
     boards = [EmulatedBoard(name) for name in firmware.BOARDS]
     wrong = dict.fromkeys(firmware.BOARDS, 0)
-    for seed in range(BATCHES):
-        made = program_of(list(assembly_cases(seed, LAYERS)))
+    for batch in range(BATCHES):
+        made = program_of(list(assembly_cases(first + batch, LAYERS)))
         for board in boards:
             wrong[board.board.name] += len(wrong_on_board(board, *made))
-        print(f"random layers: {(seed + 1) * LAYERS}, wrong: {wrong}", flush=True)
-        yield {"layers": (seed + 1) * LAYERS, "wrong": wrong}
+        count = (batch + 1) * LAYERS
+        print(f"random layers: {count}, seeds from {first} on, wrong: {wrong}", flush=True)
+        yield {"layers": count, "first": first, "wrong": wrong}
 
 
 HEAD = """\
@@ -253,8 +257,8 @@ Instructions of `run`, of `predict`, and the second in proportion to the first; 
 RANDOM = """
 ## Random layers
 
-{layers:,} layers with dimensions, weights and inputs at random on each board (`--layers`). Outputs that are not NumPy's
-byte by byte: {wrong}.
+{layers:,} layers with dimensions, weights and inputs at random on each board (`--boards layers`), {each} of each of
+{kinds} kinds, from seed {first} on, which is new in each run. Outputs that are not NumPy's byte by byte: {wrong}.
 """
 
 
@@ -343,7 +347,9 @@ def text(out: dict[str, Any]) -> str:
     if "layers" in out:
         titles = {name: firmware.BOARDS[name].title for name in out["layers"]["wrong"]}
         wrong = ", ".join(f"{count} on {titles[name]}" for name, count in out["layers"]["wrong"].items())
-        parts.append(RANDOM.format(layers=out["layers"]["layers"], wrong=wrong))
+        count, kinds = out["layers"]["layers"], len(ASSEMBLY_KINDS)
+        numbers = {"layers": count, "each": count // kinds, "kinds": kinds, "first": out["layers"]["first"]}
+        parts.append(RANDOM.format(**numbers, wrong=wrong))
     return "".join(parts)
 
 
@@ -378,8 +384,8 @@ PARTS = {"calls": calls, "wake": wake_words, "small": small, "published": publis
 
 
 def run(with_layers: bool, parts: Sequence[str] = ()) -> list[str]:
-    """Count parts, all by default, write the page after each, and return the failures. Others keep what was counted
-    before."""
+    """Count parts, all networks by default, write the page after each, and return the failures. Others keep what was
+    counted before."""
     file = RESULTS / "micro_boards.json"
     day = date.today().isoformat()
     out: dict[str, Any] = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {"days": {}}
@@ -388,7 +394,7 @@ def run(with_layers: bool, parts: Sequence[str] = ()) -> list[str]:
             out[name] = count()
             out["days"][name] = day
             _write(out, file)
-    for found in layers() if with_layers else ():
+    for found in layers() if with_layers or "layers" in parts else ():
         out["layers"] = found
         out["days"]["layers"] = day
         _write(out, file)

@@ -328,8 +328,8 @@ def main() -> int:
     parser.add_argument(
         "--boards",
         nargs="*",
-        choices=_micro_boards.PARTS,
-        help="only whole networks on emulated boards, or parts of them",
+        choices=[*_micro_boards.PARTS, "layers"],
+        help="only whole networks on emulated boards, or parts of them; layers: 10,000 random ones",
     )
     options = parser.parse_args()
     missed = _micro_boards.run(options.layers, options.boards or ())
