@@ -68,9 +68,9 @@ FEWEST_COMPARED, MOST_COMPARED = 64, 1024
 WORK_OF_COMPARING = 10_000_000
 """Multiply-accumulates of a comparison, as far as FEWEST_COMPARED allows."""
 
-LEAST_AGREEMENT = 0.98
-"""The least `Agreement.share` with which `emberlet micro build` writes a model in int8. tests/micro/test_columns.py
-checks what estimators of scikit-learn lose of their score."""
+LEAST_AGREEMENT, LEAST_OF_CLASSES = 0.98, 0.99
+"""The least `Agreement.share` with which `emberlet micro build` writes a model in int8, and that of a model whose
+classes have labels. tests/micro/test_columns.py checks what estimators of scikit-learn lose of their score."""
 
 FEW_SAMPLES = 10
 """Fewer samples say little about the ranges of a model's tensors."""
@@ -85,7 +85,8 @@ class Options:
     layers: add a module that lists and times the layers. steps: add an inference in steps (emit/steps.py). arena: the
     module of another model whose arena is used. int4: 4-bit weights are two in a byte ("packed") or one ("bytes").
     stream: the time axis of the model's input, of which each inference takes `new_steps` (streaming.py).
-    least_agreement: a build in int8 fails if its `Agreement.share` is below.
+    least_agreement: a build in int8 fails if its `Agreement.share` is below; None: below LEAST_AGREEMENT, or
+    LEAST_OF_CLASSES.
     """
 
     name: str
@@ -103,7 +104,7 @@ class Options:
     stream: int | None = None
     new_steps: int | None = None
     int4: str = "packed"
-    least_agreement: float = 0.0
+    least_agreement: float | None = 0.0
 
     @property
     def in_assembly(self) -> bool:
@@ -254,9 +255,12 @@ def calibrated(
         if best is None or agreement.rms < best[1].rms:
             best = quantized, agreement
     assert best is not None
-    if best[1].share < options.least_agreement:
+    least = options.least_agreement
+    if least is None:
+        least = LEAST_OF_CLASSES if graph.labels else LEAST_AGREEMENT
+    if best[1].share < least:
         raise UnsupportedError(
-            f"{graph.name}: {best[1]}; that is less than {options.least_agreement:.0%} agreement: calibrate with more "
+            f"{graph.name}: {best[1]}; that is less than {least:.0%} agreement: calibrate with more "
             "samples of what the model will see, build it with --float, or take it as it is with --least-agreement "
             f"{int(max(best[1].share, 0) * 100) / 100:g}"
         )

@@ -13,7 +13,18 @@ from typing import Any
 from emberlet.errors import EmberletError, UnsupportedError
 
 from .boards import ALIASES, BOARDS, Board, board
-from .build import INT4, KERNELS, LEAST_AGREEMENT, METHODS, WEIGHTS, BuildResult, Options, build, module_name
+from .build import (
+    INT4,
+    KERNELS,
+    LEAST_AGREEMENT,
+    LEAST_OF_CLASSES,
+    METHODS,
+    WEIGHTS,
+    BuildResult,
+    Options,
+    build,
+    module_name,
+)
 from .cost import VIPER, Cost, flash_of, report, shortfalls
 from .deploy import HELPERS, commands, deploy, helper_commands
 from .emit.loading import Partition
@@ -76,9 +87,9 @@ def _add_build(p: argparse.ArgumentParser) -> None:
     p.add_argument(
         "--least-agreement",
         type=float,
-        default=LEAST_AGREEMENT,
         metavar="SHARE",
-        help="fail if int8 and float32 agree on fewer calibration samples; 0 never fails (default: %(default)s)",
+        help="fail if int8 and float32 agree on fewer calibration samples; 0 never fails (default: "
+        f"{LEAST_AGREEMENT}, {LEAST_OF_CLASSES} if the model's classes have labels)",
     )
     p.add_argument("--partition", default="", metavar="WHERE", help="rp2: its start in bytes; esp32: its label")
     p.add_argument(
@@ -125,7 +136,7 @@ def _build(a: argparse.Namespace) -> int:
 
     if not 50 < a.percentile <= 100:
         raise EmberletError(f"--percentile is {a.percentile:g}, expected more than 50 and at most 100")
-    if not 0 <= a.least_agreement <= 1:
+    if a.least_agreement is not None and not 0 <= a.least_agreement <= 1:
         raise EmberletError(f"--least-agreement is {a.least_agreement:g}, expected a share from 0 to 1")
     if a.micropython and not re.fullmatch(r"v?\d+(\.\d+){1,2}", a.micropython):
         raise EmberletError(f"--micropython is {a.micropython!r}, expected a release such as 1.22")
