@@ -26,7 +26,7 @@ class Divided(WasmtimeModule):
 
     images: dict[bytes, Image] = {}  # noqa: RUF012
     shared = 0  # steps that ran in parts
-    most = threads.MOST
+    most = threads.MOST * threads.RANGES
 
     def __init__(self, source: bytes) -> None:
         self.image = self.images.get(source)
@@ -53,10 +53,10 @@ class DividedInstance(WasmtimeInstance):
         if image is None:
             super().run()
             return
-        before = self.read(0, image.scratch)
+        before = self.read(SIZES, image.scratch - SIZES)
         super().run()
-        alone = self.read(0, image.scratch)
-        self.write(0, before)
+        alone = self.read(SIZES, image.scratch - SIZES)
+        self.write(SIZES, before)
         apart = (image.scratch_room + 63) // 64 * 64
         for step in image.plan.steps:
             f = image.plan.kernels[step.kernel][1]
@@ -66,8 +66,10 @@ class DividedInstance(WasmtimeInstance):
             places = [image.addresses[b] for b in step.buffers]
             for n in self.random.sample(range(parts), parts):
                 first, last = n * self.number(f.steps) // parts, (n + 1) * self.number(f.steps) // parts
-                kernel(self.store, *places, image.scratch + n * apart, first, last)
-        assert self.read(0, image.scratch) == alone, [image.plan.kernels[s.kernel][1].name for s in image.plan.steps]
+                kernel(self.store, *places, image.scratch + n % threads.MOST * apart, first, last)
+        assert self.read(SIZES, image.scratch - SIZES) == alone, [
+            image.plan.kernels[s.kernel][1].name for s in image.plan.steps
+        ]
 
 
 @contextmanager

@@ -57,22 +57,20 @@ def test_small_models_have_one_thread() -> None:
     assert image.exported == ["run"]
 
 
-def test_steps_meet_only_where_results_of_another_thread_are_read() -> None:
+def test_small_steps_beside_each_other_are_taken_by_one_thread() -> None:
     def kernel(steps: int, work: int) -> Any:
         f = threads.Function("k", ("i32",) * 4)
         f.steps, f.work = steps, work
         return f.finish()
 
-    def meetings(*kernels: Any) -> int:
-        steps = [("k", [0], f) for f in kernels]
-        return threads.part(steps, 0, 0, True).called().count("barrier")
+    def groups(*kernels: Any) -> list[int]:
+        return [len(group) for group in threads.grouped([("k", [0], f) for f in kernels])]
 
     wide, small = kernel(100, 1 << 20), kernel(100, 10)
-    assert meetings(small, small) == 0
-    assert meetings(wide) == 1
-    assert meetings(wide, wide) == 2
-    assert meetings(small, small, wide, small, small) == 2
-    assert meetings(wide, small, wide) == 3
+    assert groups(small, small) == [2]
+    assert groups(wide, wide) == [1, 1]
+    assert groups(small, small, wide, small, small) == [2, 1, 2]
+    assert groups(wide, small, wide) == [1, 1, 1]
 
 
 def test_on_a_desktop_there_is_one_thread() -> None:

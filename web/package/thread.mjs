@@ -1,7 +1,7 @@
 // A worker that runs its part of WebAssembly modules; threads.mjs starts it and imports the names that both use.
 
 // Words of a module's memory, as threads.py lays them out.
-const TURN = 64 / 4;
+const RANGES_DONE = 64 / 4;
 export const STOPPED = 128 / 4;
 
 // Words of a worker's control block. NEXT counts the commands to it, DONE those that it finished.
@@ -15,11 +15,11 @@ export const LISTEN = -1; // return to the event loop for a message
 // Reads of NEXT before the worker sleeps, some 30 us: waking takes as long as a small model's run.
 const SPIN = 20000;
 
-// Wake the threads that wait at a module's barrier, so that they fail instead of waiting for a thread that failed.
+// Wake the threads that wait for ranges of a module's steps, so that they fail instead of waiting for a thread that failed.
 export function stop(words) {
   Atomics.compareExchange(words, STOPPED, 0, 1);
-  Atomics.add(words, TURN, 1);
-  Atomics.notify(words, TURN);
+  Atomics.add(words, RANGES_DONE, 1 << 29); // more than they wait for
+  Atomics.notify(words, RANGES_DONE);
 }
 
 function serve() {

@@ -72,7 +72,7 @@ class Image(Layout):
             steps.append(("kernel{}".format(step.kernel), [self.addresses[b] for b in step.buffers], f))
         self.exported = ["run"]
         if self.threads > 1:
-            functions.append(("barrier", threads.barrier()))
+            functions += threads.helpers()
             self.exported.append("part")
         functions.append(("part", threads.part(steps, scratch, stride, self.threads > 1)))
         functions.append(("run", threads.alone()))

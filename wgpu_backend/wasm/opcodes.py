@@ -91,10 +91,13 @@ for _name, _code, _type in (
     ("memory.atomic.notify", 0x00, "i32"),
     ("memory.atomic.wait32", 0x01, "i32"),
     ("i32.atomic.load", 0x10, "i32"),
+    ("i64.atomic.load", 0x11, "i64"),
     ("i32.atomic.store", 0x17, ""),
+    ("i64.atomic.store", 0x18, ""),
     ("i32.atomic.rmw.add", 0x1E, "i32"),
+    ("i64.atomic.rmw.cmpxchg", 0x49, "i64"),
 ):
-    OPCODES[_name] = (b"\xfe" + unsigned(_code), _type, 2)
+    OPCODES[_name] = (b"\xfe" + unsigned(_code), _type, 3 if _name.startswith("i64") else 2)
 
 _simd_memory("load:0:4 load8_splat:7:0 load32_splat:9:2 load32_zero:92:2 load64_zero:93:3 load32_lane:86:2", "v128")
 _simd_memory("load8_lane:84:0 load8x8_s:1:3 load8x8_u:2:3", "v128")

@@ -10,7 +10,7 @@ from emberlet.sizes.size import typical
 ENOUGH = 16
 
 # Kernels of less work run on one thread. Work is in elements that are read, or 8 products: 32768 take about 10 us, and
-# meeting at a barrier about 1.
+# waiting for the other threads about 1.
 LEAST_WORK = 1 << 15
 MEETING = 1 << 12
 
