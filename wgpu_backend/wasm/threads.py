@@ -47,7 +47,7 @@ def part(steps, scratch, stride, several):
     for group in grouped(steps):
         kernel = group[0][2]
         shared = split.shares(kernel)
-        many = (count if kernel.repeats else ranges) if shared else i32(1)
+        many = (ranges if split.fine(kernel) else count) if shared else i32(1)
         f.set(last, op("i32.add", f.get(first), many))
         f.begin_block()
         f.begin_loop()

@@ -36,6 +36,11 @@ def pays(functions):
     return sum([f.work // 2 - 2 * MEETING for f in functions if shares(f)]) >= LEAST_SAVED
 
 
+def fine(f):
+    """Whether a thread may take several ranges of a shared kernel: its loop is long, and no part of it is repeated."""
+    return not f.repeats and typical(f.steps) >= ENOUGH
+
+
 def shares(f):
     """Whether threads share a kernel's function."""
     return typical(f.steps) > 1 and f.work >= LEAST_WORK
