@@ -230,6 +230,26 @@ def test_weights_that_no_integers_multiply_are_packed_in_the_module_of_activatio
     assert "head.weight.values" in pack
 
 
+def test_each_layer_of_a_deep_model_is_tried_on_fewer_samples(tmp_path: Path, emberlet: Any) -> None:
+    """1,024 calls with a sample for all layers together."""
+    source = Path(__file__).resolve().parents[1] / "models" / "mobile_cnn" / "model.onnx"
+    np.savez(tmp_path / "x.npz", image=RNG.normal(size=(80, 3, 32, 32)).astype(np.float32))
+    words = ["quantize", source, "--calibration", tmp_path / "x.npz", "--time", "none", "--json"]
+    report = json.loads(emberlet(*words, "--out", tmp_path / "out").out)
+    assert len(report["layers"]) > 16
+    assert (report["few"], report["alone"]) == (64, 1024 // len(report["layers"]))
+
+
+@pytest.mark.parametrize(("batch", "most", "wanted"), [("n", 64, 64), (1, 9, 9), (12, 64, 72), (100, 8, 100)])
+def test_samples_of_variants_fill_a_fixed_batch(batch: Any, most: int, wanted: int) -> None:
+    from types import SimpleNamespace
+
+    from emberlet.host.cli.quantize import measuring
+
+    source: Any = SimpleNamespace(inputs=[SimpleNamespace(name="x", shape=(batch, 2))])
+    assert measuring.count(measuring.few(source, {"x": np.zeros((200, 2))}, most)) == wanted
+
+
 def test_equalized_and_corrected_activations_are_onnxruntimes(
     digits: Path, data: Path, tmp_path: Path, emberlet: Any
 ) -> None:

@@ -46,7 +46,7 @@ def as_html(r: Report) -> str:
     if r.layers:
         rows = [(x.name, x.alone, "after") for x in r.layers[:SHOWN]]
         rest = f", of {len(r.layers)}" if len(r.layers) > SHOWN else ""
-        head = f"Difference if only this layer is quantized, the worst first{rest}, on {r.few} samples"
+        head = f"Difference if only this layer is quantized, the worst first{rest}, on {r.alone} samples"
         parts += [f"<h2>{head}</h2>", bars(rows, _percent)]
     if r.kept:
         rows = [(f"{k.count} ({k.last})" if k.count else "none", k.comparison.rms, "after") for k in r.kept]

@@ -40,8 +40,8 @@ class Time:
 @dataclass(frozen=True)
 class Report:
     """model: its name; scheme: in words; activations: the method of their calibration, or None. before, after: bytes of
-    the weights; accuracy: of the float model, None without labels; layers: the worst first; few: the number of samples
-    that `layers` and `kept` were measured on; held: layers in float."""
+    the weights; accuracy: of the float model, None without labels; layers: the worst first; few, alone: the numbers of
+    samples that `kept` and `layers` were measured on; held: layers in float."""
 
     model: str
     scheme: str
@@ -55,6 +55,7 @@ class Report:
     kept: list[Kept] = field(default_factory=list)
     times: list[Time] = field(default_factory=list)
     few: int = 0
+    alone: int = 0
     held: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -102,7 +103,7 @@ def lines(r: Report) -> list[str]:
         out += ["", *table(["backend", "float ms", "quantized ms", "ratio"], [_time(t) for t in r.times])]
     if r.layers:
         rows = [[x.name, f"{x.weights:,}", f"{x.alone:.3%}"] for x in r.layers[:10]]
-        out += ["", *table([f"worst layers, on {r.few} samples", "weights", "difference alone"], rows)]
+        out += ["", *table([f"worst layers, on {r.alone} samples", "weights", "difference alone"], rows)]
     if r.kept:
         rows = [_kept(k, r) for k in r.kept]
         out += ["", *table([f"kept in float, on {r.few} samples", "size", "difference", _share_word(r)], rows)]

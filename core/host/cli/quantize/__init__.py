@@ -128,9 +128,9 @@ def run(arguments: argparse.Namespace) -> int:
 
     with step("choosing weights"), noted():
         source.choose(scheme, bias, samples, _tell)
-    some = measuring.few(samples)
-    marked = None if labels is None else labels[: len(next(iter(some.values())))]
-    worst = measuring.layers(source, scheme, some, _tell)
+    some = measuring.few(source, samples)
+    marked = None if labels is None else labels[: measuring.count(some)]
+    worst, alone = measuring.layers(source, scheme, samples, _tell)
     if arguments.keep_worst:
         names = [layer.name for layer in worst[: arguments.keep_worst]]
         scheme, worst = scheme.keeping(names), [layer for layer in worst if layer.name not in names]
@@ -146,7 +146,7 @@ def run(arguments: argparse.Namespace) -> int:
         model=source.stem,
         scheme=f"{scheme}{_words(arguments.weights)}",
         activations=source.activations,
-        samples=len(next(iter(samples.values()))),
+        samples=measuring.count(samples),
         before=nbytes(source.model),
         after=nbytes(model),
         comparison=comparison,
@@ -154,7 +154,8 @@ def run(arguments: argparse.Namespace) -> int:
         layers=worst,
         kept=held,
         times=measuring.times(source, model, samples, _backends(arguments.time), _tell),
-        few=len(next(iter(some.values()))),
+        few=measuring.count(some),
+        alone=alone,
         held=scheme.keep,
         notes=(*_notes(samples), *source.notes, *_planless(source.planless)),
     )

@@ -20,7 +20,9 @@ from ..results import parts
 from .models import Arrays, Source, calls, nbytes
 
 FEW = 64
-"""Samples on which single layers are compared."""
+"""Samples on which variants of the model are compared, and each layer alone where there are few."""
+LEAST, PASSES = 8, 1024
+"""Samples on which each layer alone is compared where there are many, and about how many for all layers together."""
 BUDGET = 0.3
 """Seconds that a backend's time is measured for, at most about twice that."""
 
@@ -70,23 +72,33 @@ def _named(result: Any, names: Sequence[str]) -> dict[str, Any]:
     return found
 
 
-def few(samples: Arrays) -> Arrays:
-    """The first samples."""
-    return {name: x[:FEW] if x.ndim else x for name, x in samples.items()}
+def few(source: Source, samples: Arrays, most: int = FEW) -> Arrays:
+    """The first samples, as many as fill the last batch where its size is fixed."""
+    shapes = [i.shape for i in source.inputs if i.shape and samples[i.name].ndim == len(i.shape)]
+    batch = max((shape[0] for shape in shapes if isinstance(shape[0], int)), default=1) or 1
+    most = -(-most // batch) * batch
+    return {name: x[:most] if x.ndim else x for name, x in samples.items()}
 
 
-def layers(source: Source, scheme: Scheme, samples: Arrays, tell: Tell) -> list[Layer]:
-    """What each layer loses if it alone is quantized, the worst first."""
+def count(samples: Arrays) -> int:
+    """How many samples these are."""
+    return len(next(iter(samples.values())))
+
+
+def layers(source: Source, scheme: Scheme, samples: Arrays, tell: Tell) -> tuple[list[Layer], int]:
+    """(what each layer loses if it alone is quantized, the worst first; the number of samples that this is measured
+    on)"""
+    names = [name for name in source.layers if name not in scheme.keep]
+    samples = few(source, samples, min(FEW, max(LEAST, PASSES // max(len(names), 1))))
     wanted = outputs(source.model, source, samples, compiled=False)
     found = []
-    names = [name for name in source.layers if name not in scheme.keep]
     for k, name in enumerate(names):
         tell(f"quantizing layer {k + 1} of {len(names)} alone: {name}")
         with _without_warnings():
             made = source.variant(scheme, [name])
         got = outputs(made, source, samples, compiled=False)
         found.append(Layer(name, source.layers[name], compare(wanted, got).rms))
-    return sorted(found, key=lambda layer: -layer.alone)
+    return sorted(found, key=lambda layer: -layer.alone), count(samples)
 
 
 def kept(
