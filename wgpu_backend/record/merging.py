@@ -24,7 +24,7 @@ def merge_levels(roots):
 
 def _merges(node, kept):
     small = node.dtype.bits == 8 or node.count == 1
-    return small and node.op in _PURE and node.checks is None and id(node) not in kept
+    return small and node.op in _PURE and node.op != "full" and node.checks is None and id(node) not in kept
 
 
 def _key(node, numbers):
