@@ -24,7 +24,7 @@ _KERNELS = {
     "rectifier": "relu",
     "activations": "softmax sigmoid",
     "packed_bits": "unpacked_bits",
-    "quantized": "to_levels from_levels",
+    "quantized": "to_levels from_levels centered_levels",
     "products": "matmul",
     "dense": "linear",
     "ranges": "arange",
@@ -40,7 +40,8 @@ class PythonBackend(Backend):
     """Tensors in typed arrays, computed by the interpreter alone."""
 
     name = "python"
-    OVERRIDES = ("relu", "softmax", "sigmoid", "linear", "unpacked_bits", "to_levels", "from_levels")
+    OVERRIDES = ("relu", "softmax", "sigmoid", "linear", "unpacked_bits", "to_levels", "from_levels",
+                 "centered_levels")  # fmt: skip
 
     def __getattr__(self, name):
         for file in _KERNELS:

@@ -10,11 +10,13 @@ LEVELS = 256
 
 
 class Coded(Borrowed):
-    """A buffer of floats that nobody changes. codes: bytes; of_code: an array of the floats that they stand for."""
+    """A buffer of floats that nobody changes. codes: bytes; of_code: an array of the floats that they stand for;
+    levels: the Levels that they are, or None."""
 
-    def __init__(self, codes, of_code):
+    def __init__(self, codes, of_code, levels=None):
         self.codes = codes
         self.of_code = of_code
+        self.levels = levels
 
     def __len__(self):
         return len(self.codes)
@@ -64,3 +66,13 @@ def binary(backend, op, a, b):
     if found.dtype is not dtypes.float32:
         return None
     return backend.new(Coded(buffer.codes, flat(found)), dtypes.float32, shape)
+
+
+def largest_of_windows(backend, x, *window):
+    """Max-pooling, without a border, of floats that rise with their uint8 levels; None for others."""
+    buffer = coded(x)
+    levels = buffer and buffer.levels
+    if not levels or levels.x.dtype is not dtypes.uint8 or not buffer.of_code[1] > buffer.of_code[0]:
+        return None
+    found = backend.pool("max", backend.reshape(levels.x, x.shape), *window)
+    return backend.from_levels(found, levels.zero, levels.scale)

@@ -2,21 +2,18 @@
 window times a filter is one C-speed sum of products."""
 
 from ..shapes import size, window
-from ..shapes import strides as row_major
-from .buffers import build, listed
+from .buffers import Borrowed, build, listed
 from .dots import dot
-from .views import offsets
-
-
-def positions(shape, kernel, stride, dilation, out):
-    """For a row-major block of `shape`: (the start of each output row, the offset of each tap from there)."""
-    steps = row_major(shape)
-    starts = offsets(out[:-1], [steps[i] * stride[i] for i in range(len(out) - 1)], 0)
-    taps = offsets(kernel, [steps[i] * dilation[i] for i in range(len(kernel))], 0)
-    return starts, taps
+from .taps import geometry, seen_by_taps
 
 
 def conv(backend, x, weight, bias, stride, padding, dilation, groups):
+    if isinstance(x.data[0], Borrowed):
+        from .level_products import conv as of_levels
+
+        found = of_levels(backend, x, weight, bias, stride, padding, dilation, groups)
+        if found is not None:
+            return found
     batch, channels = x.shape[:2]
     outputs, depth = weight.shape[:2]
     kernel = weight.shape[2:]
@@ -28,28 +25,15 @@ def conv(backend, x, weight, bias, stride, padding, dilation, groups):
             break
     values, taps_of = listed(x), listed(weight)
     area = size(x.shape[2:])
-    starts, taps = positions(x.shape[2:], kernel, stride, dilation, spatial)
-    step = stride[-1]
-    reach = (spatial[-1] - 1) * step + 1
-    whole = step == 1 and spatial == x.shape[2:]  # a pointwise kernel reads the channel in place
-    length = depth * len(taps)
+    view = geometry(x.shape[2:], kernel, stride, dilation, spatial)
+    length = size(weight.shape[1:])
     shifts = bias is not None and listed(bias)
     out = []
     for image in range(batch):
         for group in range(groups):
             seen = []
             for c in range(group * depth, (group + 1) * depth):
-                base = (image * channels + c) * area
-                if whole:
-                    seen.append(values[base : base + area])
-                    continue
-                for tap in taps:
-                    o = base + tap
-                    column = []
-                    for s in starts:
-                        s += o
-                        column += values[s : s + reach : step]
-                    seen.append(column)
+                seen += seen_by_taps(values, (image * channels + c) * area, view)
             windows = list(zip(*seen)) if seen else [()] * size(spatial)
             each = outputs // groups
             for m in range(group * each, (group + 1) * each):

@@ -42,29 +42,57 @@ def _bytes(values, z, low, high, dtype):
 
 def from_levels(backend, x, zero, scale):
     """(x - zero) * scale for integers of at most 16 bits, in the scale's dtype."""
+    if x.dtype.bits == 8 and x.size and not MICRO and scale.dtype is dtypes.float32:
+        from .level_buffers import Levels
+
+        levels = Levels(x, zero, scale, lambda: _from_levels(backend, x, zero, scale))
+        if x.size <= _MANY or scale.size > 1 or (zero is not None and zero.size > 1):
+            return backend.new(levels, scale.dtype, x.shape)
+        return backend.new(_coded(x, zero, scale, levels), scale.dtype, x.shape)
+    return backend.new(_from_levels(backend, x, zero, scale), scale.dtype, x.shape)
+
+
+def _coded(x, zero, scale, levels):
+    from .coded import Coded
+
+    s, z = flat(scale)[0], 0 if zero is None else flat(zero)[0]
+    first, last = x.dtype.range
+    # The byte of a negative level is that of 256 more.
+    of_code = [(v - z) * s for v in list(range(last + 1)) + list(range(first, 0))]
+    return Coded(bytes(flat(x)), store(scale.dtype, of_code, 256), levels)
+
+
+def _from_levels(backend, x, zero, scale):
+    """The buffer of `from_levels`."""
     each = _in_common(x, zero, scale)
     if scale.dtype not in (dtypes.float32, dtypes.float64) or not each:
         real = backend.cast(x, scale.dtype)
         if zero is not None:
             real = backend.binary("sub", real, backend.cast(zero, scale.dtype))
-        return backend.binary("mul", real, scale)
+        return flat(backend.binary("mul", real, scale))
     rows = x.size // each
     steps = list(flat(scale)) * (1 if scale.size == rows else rows)
     points = [0] * rows if zero is None else list(flat(zero)) * (1 if zero.size == rows else rows)
     values = flat(x)
-    if rows == 1 and x.dtype.bits == 8 and x.size > _MANY and not MICRO:
-        from .coded import Coded
-
-        (s,), (z,) = steps, points
-        first, last = x.dtype.range
-        # The byte of a negative level is that of 256 more.
-        of_code = [(v - z) * s for v in list(range(last + 1)) + list(range(first, 0))]
-        return backend.new(Coded(bytes(values), store(scale.dtype, of_code, 256)), scale.dtype, x.shape)
     out = []
     for r in range(rows):
         s, z = steps[r], points[r]
         out.extend([(v - z) * s for v in values[r * each : (r + 1) * each]])
-    return backend.new(store(scale.dtype, out, len(out)), scale.dtype, x.shape)
+    return store(scale.dtype, out, len(out))
+
+
+def centered_levels(backend, x, zero):
+    """x - zero, int32 or None, of 8-bit integers, in int32."""
+
+    def made():
+        out = backend.cast(x, dtypes.int32)
+        return flat(out if zero is None else backend.binary("sub", out, zero))
+
+    if x.dtype.bits < 8 or MICRO or not x.size:
+        return backend.new(made(), dtypes.int32, x.shape)
+    from .level_buffers import Levels
+
+    return backend.new(Levels(x, zero, None, made), dtypes.int32, x.shape)
 
 
 def _in_common(x, zero, scale):

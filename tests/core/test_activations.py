@@ -134,6 +134,7 @@ OVERRIDE_CALLS = {
     "gru_steps": lambda x: F.gru(x, F.ones_like(x).tile((1, 3, 1))[:1], F.ones_like(x).tile((1, 3, 1))[:1, :, :3])[0],
     "matmul_8bit": lambda x: F.matmul_integer((x * 50).astype("int8"), (x * 50).astype("int8").mT),
     "conv_8bit": lambda x: F.conv_integer((x * 50).astype("int8"), (x * 50).astype("int8")[:, :, :2]),
+    "centered_levels": lambda x: F.matmul_integer((x * 50).astype("int8"), (x * 50).astype("int8")[0].mT, 3),
     "to_levels": lambda x: F.quantize_linear(x, x[0, 0, 0]),
     "from_levels": lambda x: F.dequantize_linear((x * 50).astype("int8"), abs(x[0, 0, 0])),
 }

@@ -94,6 +94,7 @@ GUARDED = {
     "collections",
     "unicodedata",
     "typing",
+    "weakref",
     "mmap",
     "re2",
     "warnings",

@@ -24,11 +24,9 @@ def centered(x, zero_point, shape=None):
     x = tensor(x)
     if not x.dtype.is_integer or x.dtype.bits > 8:
         raise DTypeError("expected integers of at most 8 bits, found {}".format(x.dtype))
-    backend = x.backend
-    out = backend.cast(x, dtypes.int32)
     if zero_point is None:
-        return out
-    zero = tensor(zero_point, backend)
+        return _less(x, None)
+    zero = tensor(zero_point, x.backend)
     if not zero.dtype.is_integer:
         raise DTypeError("a zero point is an integer, found {}".format(zero.dtype))
     low, high = (zero_point, zero_point) if is_scalar(zero_point) else zero.dtype.range
@@ -40,7 +38,17 @@ def centered(x, zero_point, shape=None):
         zero = reshape(zero, ())
     elif shape is not None and zero.ndim == 1:
         zero = reshape(zero, shape)
-    return backend.binary("sub", out, zero)
+    return _less(x, zero)
+
+
+def _less(x, zero):
+    """x - zero, int32 or None, in int32."""
+    backend = x.backend
+    fast = operation(backend, "centered_levels")
+    if fast:
+        return fast(x, zero)
+    out = backend.cast(x, dtypes.int32)
+    return out if zero is None else backend.binary("sub", out, zero)
 
 
 def scale_of(value, backend):
