@@ -42,10 +42,6 @@ def per_channel(x: Any) -> Any:
     return F.dequantize_linear(F.quantize_linear(x, scale, zero), scale, zero)
 
 
-def between_convolutions(x: Any) -> Any:
-    return rounded(F.conv(rounded(x), emberlet.ones((4, 3, 3, 3), backend=x.backend), padding=1), 1.5)
-
-
 PROGRAMS: dict[str, Callable[[Any], Any]] = {
     "once": rounded,
     "signed": lambda x: rounded(x, zero=-5, dtype="int8"),
@@ -73,9 +69,6 @@ PROGRAMS: dict[str, Callable[[Any], Any]] = {
     "hard swish": lambda x: rounded(F.hard_swish(rounded(x)), 0.02, 18),
     "a mean of channels": lambda x: rounded(F.mean(F.relu(rounded(x)), axis=(2, 3), keepdims=True), 0.001, 5),
     "numbers beyond floats": lambda x: rounded(rounded(x) * 3e38 - rounded(x, OTHER) * 3e38),
-    "between convolutions": lambda x: rounded(
-        F.conv(rounded(x), emberlet.ones((4, 3, 3, 3), backend=x.backend), padding=1), 1.5
-    ),
 }
 
 
@@ -93,3 +86,100 @@ def test_a_plan_rounds_as_the_model_does(name: str, side: int) -> None:
         a, b = np.asarray(want), np.asarray(one)
         np.testing.assert_array_equal(a, b)
         np.testing.assert_array_equal(np.signbit(a), np.signbit(b))
+
+
+def drawn(x: Any, *shape: int, seed: int = 1) -> Any:
+    numbers = np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+    return emberlet.asarray(numbers, backend=x.backend)
+
+
+def convolved(x: Any, channels: int = 4, kernel: int = 3, seed: int = 2) -> Any:
+    weight = drawn(x, channels, x.shape[1], kernel, kernel, seed=seed)
+    return F.conv(x, weight, drawn(x, channels, seed=seed + 1), padding=kernel // 2)
+
+
+def fire(x: Any) -> Any:
+    """Two convolutions that are joined; the levels of one are the joined ones'."""
+    x = rounded(F.relu(convolved(rounded(x))), OTHER, 0)
+    return F.concat(
+        [rounded(F.relu(convolved(x, 4, 1)), 0.3, 0), rounded(F.relu(convolved(x, 4, 3, 8)), 0.31, 0)], axis=1
+    )
+
+
+def residual(x: Any) -> Any:
+    x = rounded(x)
+    y = rounded(convolved(x, 3), OTHER)
+    return x + y + rounded(convolved(y, 3, seed=6), 0.5)
+
+
+def dense(x: Any) -> Any:
+    x = rounded(x, OTHER).permute(0, 2, 3, 1)
+    hidden = rounded(F.relu(F.linear(x, drawn(x, 3, 16), drawn(x, 16, seed=4))), 0.05, 0)
+    return (hidden @ drawn(x, 16, 5, seed=5)) + drawn(x, 5, seed=7)
+
+
+# Name -> (what is rounded at the end, the scale, the zero point).
+FOLDED: dict[str, tuple[Callable[[Any], Any], float, int]] = {
+    "of a convolution": (lambda x: convolved(rounded(x)), 0.23, 128),
+    "of ones, where halves are frequent": (
+        lambda x: F.conv(rounded(x), emberlet.ones((4, 3, 3, 3), backend=x.backend), padding=1), 1.5, 128,
+    ),
+    "after relu": (lambda x: F.relu(convolved(rounded(x))), 0.11, 0),
+    "after relu, with a zero point": (lambda x: F.relu(convolved(rounded(x))), 0.11, 20),
+    "after relu6": (lambda x: F.clip(convolved(rounded(x)), 0.0, 6.0), 0.03, 0),
+    "after a clip within": (lambda x: F.clip(convolved(rounded(x)), -2.05, 3.05), 0.1, 100),
+    "after a clip beyond": (lambda x: F.clip(convolved(rounded(x)), 200.0, 300.0), 0.1, 0),
+    "after max-pooling": (lambda x: F.max_pool(F.relu(convolved(rounded(x))), 2, stride=2), 0.2, 0),
+    "grouped": (lambda x: F.conv(rounded(x), drawn(x, 3, 1, 3, 3), padding=1, groups=3), 0.07, 128),
+    "two layers": (lambda x: convolved(rounded(F.relu(convolved(rounded(x))), OTHER, 0)), 0.6, 128),
+    "joined": (lambda x: convolved(rounded(fire(x), 0.31, 0)), 1.9, 128),
+    "joined and pooled": (lambda x: convolved(rounded(F.max_pool(fire(x), 3, stride=2), 0.31, 0)), 1.9, 128),
+    "added": (residual, 0.7, 128),
+    "of dense layers": (dense, 0.4, 128),
+}  # fmt: skip
+
+
+DEEP = ("two layers", "joined", "joined and pooled", "added", "of dense layers")
+
+
+@every("name, side", [(name, side) for name in FOLDED for side in (6, 96)])
+def test_scales_within_weights_change_levels_only_at_halves(name: str, side: int) -> None:
+    before, scale, zero = FOLDED[name]
+    x = (np.random.default_rng(side).standard_normal((1, 3, side, side)) * 3).astype(np.float32)
+    image = emberlet.asarray(x, backend="numpy")
+
+    def program(x: Any) -> Any:
+        return rounded(before(x), scale, zero)
+
+    plan = compile(program, image)
+    found, want = np.asarray(plan(image)), np.asarray(program(image))
+    quotient = np.asarray(before(image), np.float64) / np.float32(scale)
+    half = np.abs(np.abs(quotient - np.trunc(quotient)) - 0.5) < 2e-4
+    levels = np.rint((found - want) / np.float32(scale))
+    assert np.abs(levels).max(initial=0) <= 1
+    if name in DEEP:  # where levels of the first layers may be others
+        assert np.count_nonzero(levels) <= max(1, found.size // 100)
+    else:
+        assert not levels[~half].any()
+
+
+def steps(program: Callable[[Any], Any]) -> list[str]:
+    """The names of the functions that a plan of a program calls."""
+    image = emberlet.asarray(np.zeros((1, 3, 16, 16), np.float32), backend="numpy")
+    plan = compile(program, image)
+    plan(image)
+    return [line.strip().partition("(")[0] for line in str(plan.plan()).splitlines()[1:]]
+
+
+def test_a_layer_of_levels_takes_a_call_more_than_one_of_floats() -> None:
+    def layers(x: Any, between: Callable[[Any, int], Any]) -> Any:
+        for k in range(4):
+            x = between(convolved(x, 8, 1, 3 * k), k)
+        return convolved(x, 8, 1, 20)
+
+    levels = steps(lambda x: layers(rounded(x), lambda y, k: rounded(F.relu(y), OTHER + 0.1 * k, 0)))
+    real = steps(lambda x: layers(x, lambda y, k: F.relu(y)))
+    quantized = ["divide", "fmax", "minimum", "rint"]  # the input, which may be NaN
+    assert levels[:4] == quantized
+    assert len(levels) == len(real) + 4 + len(quantized)
+    assert "multiply" not in levels

@@ -23,6 +23,7 @@ class _Sums:
     def __init__(self) -> None:
         self.backend = get_backend("numpy")
         self.floats: dict[Value, tuple[Value, float]] = {}
+        self.uses: dict[Value, int] = {}
         self.calls: list[Call] = []
 
     def emit(self, op: str, arguments: tuple[Any, ...], like: Value) -> Value:
@@ -75,6 +76,13 @@ class _Sums:
         largest = found[1] + float(np.abs(y.data.astype(np.float64)).max())
         if largest < EXACT:
             result = call.results[0]
+            product = found[0].call
+            if product is not None and product.op == "conv" and self.uses[x] == 1 and product.args[2] is None:
+                shape = (1,) * (len(x.shape) - y.ndim) + tuple(y.shape)
+                if shape == (1, x.shape[1], *(1,) * (len(x.shape) - 2)):
+                    product.args = (*product.args[:2], self.constant(y.data.reshape(-1)), *product.args[3:])
+                    self.floats[result] = found[0], largest
+                    return
             self.floats[result] = self.emit("binary", ("add", found[0], self.constant(y.data)), result), largest
 
     def read(self, call: Call) -> None:
@@ -89,6 +97,8 @@ def keep_floats(trace: Trace) -> None:
     if not any(call.op in ("conv_8bit", "matmul_8bit") for call in trace.calls):
         return
     sums = _Sums()
+    for value in (*trace.roots, *(v for call in trace.calls for v in call.operands())):
+        sums.uses[value] = sums.uses.get(value, 0) + 1
     for call in trace.calls:
         sums.calls.append(call)
         if call.op in ("conv_8bit", "matmul_8bit"):

@@ -1,4 +1,4 @@
-"""Quantized values of a plan that are dequantized at once stay floats, multiples of their scale, in fewer passes and
+"""Quantized values of a plan that are only dequantized again stay floats, multiples of their scale, in fewer passes and
 with the same bits. What lies on such a grid already, and is quantized to the same one again, stays as it is."""
 
 from __future__ import annotations
@@ -13,13 +13,14 @@ from ....dtypes import DType, float32
 from ....tensor import Tensor
 from ..storage import Array
 from .activations import clipping
-from .magnitudes import largest
+from .magnitudes import FINITE, largest
+from .pooling import sees_elements
+from .scales import SCALES, number
 from .steps import Writer
 from .tracing import Call, Value
 
-_SCALES = (2.0**-60, 2.0**60)  # that give a level back from the float it stands for
-_FINITE = 1e30  # what is less is not NaN, nor are sums of it
 _ROUNDING = np.float32(1.5 * 2**23)  # added, it rounds half to even; subtracted, it leaves no -0
+_DEEPEST = 24  # calls that are followed
 _MOVES = ("reshape", "permute", "expand", "slice")
 
 
@@ -33,46 +34,87 @@ class Grid(NamedTuple):
 
 def keep_floats(trace: Trace) -> None:
     """Change a trace so that levels that are only dequantized again are floats."""
-    users: dict[Value, list[Call]] = {}
-    for call in trace.calls:
-        for value in call.operands():
-            users.setdefault(value, []).append(call)
-    roots = set(trace.roots)
-    grids: dict[Value, Grid] = {}
-    levels: dict[Value, Value] = {}  # those of a to_levels, as floats less their zero point
-    calls: list[Call] = []
-    for call in trace.calls:
+    _Floats(trace).keep()
+
+
+class _Floats:
+    """A walk over a trace. levels: Values of levels -> (the floats that equal them, less the zero point, the to_levels
+    that gave them)."""
+
+    def __init__(self, trace: Trace) -> None:
+        self.trace = trace
+        self.users: dict[Value, list[Call]] = {}
+        for call in trace.calls:
+            for value in call.operands():
+                self.users.setdefault(value, []).append(call)
+        self.roots = set(trace.roots)
+        self.grids: dict[Value, Grid] = {}
+        self.levels: dict[Value, tuple[Value, Call]] = {}
+
+    def keep(self) -> None:
+        self.trace.calls = [self._one(call) for call in self.trace.calls]
+
+    def _one(self, call: Call) -> Call:
+        """The call that takes a call's place."""
         result = call.results[0] if call.results else None
-        if call.op == "to_levels" and result is not None and result not in roots and _is_plain(call):
-            read = [_grid(user, call) for user in users.get(result, ())]
-            if read and None not in read:
-                _skip_relu(call, users, roots)
-                calls.append(_whole(call, levels))
-                continue
-        if call.op == "from_levels" and call.args[0] in levels:
-            grid = _grid(call, call.args[0].call)
-            same = _source(levels[call.args[0]], grid, grids)
-            calls.append(_instead(call, levels[call.args[0]], same))
-            grids[call.results[0]] = grid  # type: ignore[assignment]
-            continue
-        if result is not None:
-            found = _moved(call, grids)
-            if found is not None:
-                grids[result] = found
-        calls.append(call)
-    trace.calls = calls
+        if result is None:
+            return call
+        if call.op == "to_levels" and _is_plain(call) and self._are_floats(result, call):
+            _skip_relu(call, self.users, self.roots)
+            made = _whole(call)
+            self.levels[result] = made.results[0], call
+            return made
+        first = next(call.operands(), None)
+        if first in self.levels:
+            between, made = self.levels[first]
+            if call.op == "from_levels":
+                found = _grid(call, made)
+                same = _source(between, found, self.grids)
+                self.grids[result] = found  # type: ignore[assignment]
+                return _instead(call, between, same)
+            moved = Call(call.op, call.method, tuple(map(self._bare, call.args)), {})
+            moved.results.append(Value(moved, 0, float32, result.shape, result.inputs))
+            self.levels[result] = moved.results[0], made
+            return moved
+        on = _moved(call, self.grids)
+        if on is not None:
+            self.grids[result] = on
+        return call
+
+    def _bare(self, x: Any) -> Any:
+        if type(x) is Value:
+            return self.levels[x][0]
+        return type(x)(map(self._bare, x)) if type(x) in (list, tuple) else x
+
+    def _are_floats(self, value: Value, made: Call) -> bool:
+        """Whether levels of `made` are only dequantized, by its zero point, also after they were moved."""
+        users = self.users.get(value, [])
+        return bool(users) and value not in self.roots and all(self._is_float(u, made) for u in users)
+
+    def _is_float(self, user: Call, made: Call) -> bool:
+        if user.op == "from_levels":
+            return _grid(user, made) is not None
+        if user.keywords or len(user.results) != 1:
+            return False
+        if user.op == "concat":
+            moves = all(self._like(x, made) for x in user.args[0])
+        else:
+            selects = user.op == "pool" and user.args[0] == "max" and sees_elements(user)
+            moves = user.op in _MOVES or selects
+        return moves and self._are_floats(user.results[0], made)
+
+    def _like(self, x: Any, made: Call) -> bool:
+        """Whether x, which is joined with levels of `made`, is levels with the same zero point that nothing else
+        reads."""
+        call = x.call if type(x) is Value else None
+        if call is None or call.op != "to_levels" or not _is_plain(call) or len(self.users[x]) > 1 or x in self.roots:
+            return False
+        return number(call.args[1], 0.0) == number(made.args[1], 0.0) and call.args[4] is made.args[4]
 
 
 def _is_plain(call: Call) -> bool:
     x, zero, _, _, dtype = call.args
-    return not call.keywords and x.dtype is float32 and dtype.bits <= 16 and _number(zero, 0.0) is not None
-
-
-def _number(x: Any, missing: float | None = None) -> float | None:
-    """A constant of one number, None for others."""
-    if x is None:
-        return missing
-    return float(x.data.reshape(())) if isinstance(x, Tensor) and x.size == 1 else None
+    return not call.keywords and x.dtype is float32 and dtype.bits <= 16 and number(zero, 0.0) is not None
 
 
 def _grid(user: Call, made: Call) -> Grid | None:
@@ -80,8 +122,8 @@ def _grid(user: Call, made: Call) -> Grid | None:
     if user.op != "from_levels" or user.keywords:
         return None
     _, zero, scale = user.args
-    step, point = _number(scale), _number(zero, 0.0)
-    if step is None or point is None or scale.dtype is not float32 or scale.ndim or point != _number(made.args[1], 0.0):
+    step, point = number(scale), number(zero, 0.0)
+    if step is None or point is None or scale.dtype is not float32 or scale.ndim or point != number(made.args[1], 0.0):
         return None
     return Grid(step, point, made.args[4])
 
@@ -91,30 +133,28 @@ def _skip_relu(call: Call, users: dict[Value, list[Call]], roots: set[Value]) ->
     to it."""
     x, zero, low, _, _ = call.args
     divided = x.call if type(x) is Value and len(users[x]) == 1 and x not in roots else None
-    if low != _number(zero, 0.0) or divided is None or divided.op != "binary" or divided.args[0] != "div":
+    if low != number(zero, 0.0) or divided is None or divided.op != "binary" or divided.args[0] != "div":
         return
     _, source, scale = divided.args
     relu = source.call if type(source) is Value and len(users[source]) == 1 else None
-    if relu is not None and relu.op == "relu" and not relu.keywords and (_number(scale) or 0.0) > 0:
+    if relu is not None and relu.op == "relu" and not relu.keywords and (number(scale) or 0.0) > 0:
         divided.args = ("div", relu.args[0], scale)
 
 
-def _whole(call: Call, levels: dict[Value, Value]) -> Call:
+def _whole(call: Call) -> Call:
     """The call that gives the levels of a to_levels as floats, less the zero point."""
     x, zero, low, high, _ = call.args
-    point = _number(zero, 0.0) or 0.0
+    point = number(zero, 0.0) or 0.0
     made = Call("grid", on_grid, (x, low - point, high - point), {})
     result = call.results[0]
-    between = Value(made, 0, float32, result.shape, result.inputs)
-    made.results.append(between)
-    levels[result] = between
+    made.results.append(Value(made, 0, float32, result.shape, result.inputs))
     return made
 
 
 def _instead(call: Call, between: Value, same: Value | None) -> Call:
     """What a from_levels is replaced by: a product, or what it rounds, if that is the same."""
     backend = get_backend("numpy")
-    if same is None and _number(call.args[2]) == 1.0:
+    if same is None and number(call.args[2]) == 1.0:
         same = between
     if same is None:
         after = Call("binary", backend.binary, ("mul", between, call.args[2]), {})
@@ -128,13 +168,14 @@ def _instead(call: Call, between: Value, same: Value | None) -> Call:
 
 def _source(between: Value, grid: Grid | None, grids: dict[Value, Grid]) -> Value | None:
     """What is divided and rounded, if that gives the same numbers; else None."""
-    divided = between.call.args[0].call if between.call else None
+    made = between.call
+    divided = made.args[0].call if made and made.op == "grid" and type(made.args[0]) is Value else None
     if grid is None or divided is None or divided.op != "binary" or divided.args[0] != "div":
         return None
     _, source, scale = divided.args
     if type(source) is not Value or grids.get(source) != grid or source.shape != between.shape:
         return None
-    return source if _number(scale) == grid.scale and _SCALES[0] < grid.scale < _SCALES[1] else None
+    return source if number(scale) == grid.scale and SCALES[0] < grid.scale < SCALES[1] else None
 
 
 def _moved(call: Call, grids: dict[Value, Grid]) -> Grid | None:
@@ -163,29 +204,66 @@ def grid(w: Writer, call: Call) -> None:
     x, low, high = call.args
     array = w.array(x)
     out = w.out_over(call.results[0], call, x)
-    if low == int(low) and high == int(high) and largest(x) < _FINITE:
-        w.map(clipping, array, np.float32(low), np.float32(high), out)
-        w.map(np.add, out, _ROUNDING, out)
-        w.map(np.subtract, out, _ROUNDING, out)
+    if low != int(low) or high != int(high):
+        w.map(np.rint, array, out)
+        w.map(np.add, out, np.float32(0), out)
+        w.map(np.fmax, out, np.float32(low), out)
+        w.map(np.minimum, out, np.float32(high), out)
         return
-    w.map(np.rint, array, out)
-    w.map(np.add, out, np.float32(0), out)
-    w.map(np.fmax, out, np.float32(low), out)
-    w.map(np.minimum, out, np.float32(high), out)
+    least = low or 0.25  # which is rounded to 0: zeros have no sign then
+    # Rows of a larger array take longer than an array: they are written once.
+    between = array if w.overwritable(x, call) else out
+    if largest(x) < FINITE:
+        w.map(clipping, array, np.float32(least), np.float32(high), between)
+    else:
+        w.map(np.fmax, array, np.float32(least), between)
+        w.map(np.minimum, between, np.float32(high), between)
+    if low >= 0 or _unsigned(w, call.results[0]):
+        w.map(np.rint, between, out)
+    else:
+        w.map(np.add, between, _ROUNDING, between)
+        w.map(np.subtract, between, _ROUNDING, out)
+
+
+def _unsigned(w: Writer, value: Value, depth: int = 0) -> bool:
+    """Whether the sign of a zero does not matter in what reads a Value: it ends in sums of products."""
+    found = w.unsigned.get(value)
+    if found is None:
+        users = w.users(value)
+        found = bool(users) and depth < _DEEPEST and all(_forgets(w, call, value, depth + 1) for call in users)
+        w.unsigned[value] = found
+    return found
+
+
+def _forgets(w: Writer, call: Call, value: Value, depth: int) -> bool:
+    """Whether what a call makes of a Value does not show the sign of a zero."""
+    if call.op in ("conv", "linear", "matmul"):
+        return not any(x is value for x in call.args[1:])
+    if call.op == "binary":
+        same = call.args[0] in ("add", "sub", "mul") or (call.args[0] == "div" and call.args[2] is not value)
+    else:
+        same = call.op in (*_MOVES, "pool", "concat", "relu", "clip", "grid", "reduce")
+    return same and all(_unsigned(w, r, depth) for r in call.results)
 
 
 def to_levels(w: Writer, call: Call) -> Any:
     """Levels that are needed as integers, without arrays for what is between."""
     x, zero, low, high, dtype = call.args
-    point = _number(zero, 0.0)
+    point = number(zero, 0.0)
     if x.dtype is not float32 or point is None or not 8 <= dtype.bits <= 16:
         return False
     array = w.array(x)
     between = w.scratch(array.shape, array.dtype)
+    whole = point == int(point) and largest(x) < FINITE
+    if whole:
+        w.map(clipping, array, np.float32(low - point), np.float32(high - point), between)
+        array = between
     w.map(np.rint, array, between)
-    w.map(np.add, between, np.float32(point), between)
-    w.map(np.fmax, between, np.float32(low), between)
-    w.map(np.minimum, between, np.float32(high), between)
+    if point:
+        w.map(np.add, between, np.float32(point), between)
+    if not whole:
+        w.map(np.fmax, between, np.float32(low), between)
+        w.map(np.minimum, between, np.float32(high), between)
     w.map(copy_cast, between, w.out(call.results[0]))
     return None
 
@@ -193,7 +271,7 @@ def to_levels(w: Writer, call: Call) -> Any:
 def from_levels(w: Writer, call: Call) -> Any:
     """(x - zero) * scale, in the result's array."""
     x, zero, scale = call.args
-    point = _number(zero, 0.0)
+    point = number(zero, 0.0)
     if type(scale) is Value or point is None or scale.dtype is not float32:
         return False
     out = w.out(call.results[0])

@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 
 from ....tensor import Tensor
+from .pooling import sees_elements
 from .tracing import Call, Value
 
+FINITE = 1e30  # what is less is not NaN, nor are sums of it
 _DEEPEST = 24  # calls that are followed back
 _MOST = 1e38  # what is larger may be infinite in float32, and NaN in what follows
 _SAME = ("relu", "clip", "reshape", "permute", "expand", "slice")  # give no larger numbers; clip may give its ends
@@ -44,6 +46,12 @@ class _Magnitudes:
         if call.op in _SAME and not [a for a in args[1:] if isinstance(a, (Value, Tensor))]:
             ends = [abs(float(n)) for n in args[1:] if n is not None] if call.op == "clip" else []
             return max(self.of(args[0], depth), *(n for n in ends if n < math.inf), 0.0)
+        if call.op == "pool" and args[0] == "max" and sees_elements(call):
+            return self.of(args[1], depth)
+        if call.op == "unary" and args[0] == "round":
+            return self.of(args[1], depth) + 1
+        if call.op == "concat":
+            return max(self.of(x, depth) for x in args[0])
         if call.op == "reduce" and args[0] == "sum":
             return self.of(args[1], depth) * math.prod(args[1].shape)
         if call.op == "conv" and isinstance(args[1], Tensor) and isinstance(args[2], (Tensor, type(None))):

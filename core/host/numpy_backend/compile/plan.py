@@ -12,7 +12,7 @@ from ....errors import IndexingError
 from ....tensor import Tensor
 from .. import NumpyBackend
 from ..storage import Array, numpy_dtype
-from . import counts, exact_sums, grids, relus
+from . import counts, exact_sums, grids, relus, scales
 from .blocks import grouped
 from .calling import called
 from .layout import channels_last
@@ -80,6 +80,7 @@ class Plan:
         self.structure = traced.structure
         exact_sums.keep_floats(traced)
         grids.keep_floats(traced)
+        scales.fold(traced)
         relus.delay(traced)
         counts.from_masks(traced)
         writer = Writer(traced, channels_last(traced.calls), self.held)

@@ -89,7 +89,8 @@ class Writer:
         # Columns of convolutions that are there, by operand, kernel, stride, padding and dilation.
         self.columns: dict[Any, Array] = {}
         self._with_row: dict[Value, Array] = {}
-        needed = _needed(trace)
+        self.unsigned: dict[Value, bool] = {}  # what grids.py knows of the signs of zeros
+        needed = needed_calls(trace)
         self.calls = [c for c in trace.calls if c in needed]
         for call in self.calls:
             for value in call.operands():
@@ -169,13 +170,20 @@ class Writer:
             for x in operands:
                 if type(x) is not Value:
                     continue
-                if x.dtype is value.dtype and x.shape == value.shape:
-                    array = self._arrays[x]
-                    buffer = self.buffers.of(array)
-                    if buffer and buffer.fill is None and self._dense(array, value) and self.dying(x, call):
-                        self.put(value, array)
-                        return array
+                if x.dtype is value.dtype and x.shape == value.shape and self._dense(self._arrays[x], value):
+                    if self.overwritable(x, call):
+                        self.put(value, self._arrays[x])
+                        return self._arrays[x]
         return self.out(value)
+
+    def overwritable(self, x: Any, call: Call) -> bool:
+        """Whether the array of x is one without gaps that nothing but an elementwise call still reads."""
+        if type(x) is not Value:
+            return False
+        buffer = self.buffers.of(self._arrays[x])
+        if buffer is None or buffer.fill is not None:
+            return False
+        return self._dense(self._arrays[x], x) and self.dying(x, call)
 
     def _dense(self, array: Array, value: Value) -> bool:
         """Whether an array lies as a new one for the Value would."""
@@ -322,7 +330,7 @@ def _same(a: Array, b: Array) -> bool:
     )
 
 
-def _needed(trace: Trace) -> set[Call]:
+def needed_calls(trace: Trace) -> set[Call]:
     """The Calls that the results depend on, and those that refuse indices."""
     found: set[Call] = set()
     stack = [*(v.call for v in trace.roots if v.call), *(c for c in trace.calls if c.op == "checked")]
