@@ -7,16 +7,13 @@ import keyword
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
-import numpy as np
 from emberlet import dtypes
 from emberlet.burnpack import Burnpack
 from emberlet.errors import UnsupportedError
 from emberlet.host.burnpack_writer import Source, dumps
 from emberlet.host.files import RESERVED_BY_WINDOWS
 from emberlet.host.quantization import calibration
-from emberlet.host.quantization.calibration import Observed
 
 from .assembly.registry import FAMILIES
 from .boards import Board
@@ -28,19 +25,15 @@ from .emit.loading import Deployed, Pack, Partition
 from .emit.model import model_source, weights_source
 from .fuse import fuse, in_float32
 from .graph import Graph
-from .kernels.depthwise import DepthwiseFloat
-from .kernels.dot import DotFloat
 from .kernels.layer import Array
 from .plan import plan
 from .program import Program
-from .quantization.calibrate import check_samples, each, observe, ranges_of
+from .quantization.agreement import Agreement, compare, notes_on_samples, rounded_weights
+from .quantization.calibrate import check_samples, observe, ranges_of
 from .quantization.columns import with_columns
 from .quantization.distances import taken_apart
-from .quantization.indices import numbers, stored
 from .quantization.quantize import quantize_graph
 from .quantization.quantize16 import in_8_bits
-from .quantization.recurrences import Recurrent, own_steps
-from .quantization.reference import ZERO, dequantize, quantize_weights
 from .romfs import romfs_image
 from .streaming import streamed
 
@@ -71,9 +64,6 @@ WORK_OF_COMPARING = 10_000_000
 LEAST_AGREEMENT, LEAST_OF_CLASSES = 0.98, 0.99
 """The least `Agreement.share` with which `emberlet micro build` writes a model in int8, and that of a model whose
 classes have labels. tests/micro/test_columns.py checks what estimators of scikit-learn lose of their score."""
-
-FEW_SAMPLES = 10
-"""Fewer samples say little about the ranges of a model's tensors."""
 
 
 @dataclass(frozen=True)
@@ -116,29 +106,6 @@ class Options:
         """The families of instruction sets that get kernels in assembly."""
         archs = {b.arch for b in self.boards} if self.in_assembly else set()
         return tuple(sorted({FAMILIES[arch] for arch in archs if arch in FAMILIES}))
-
-
-@dataclass(frozen=True)
-class Agreement:
-    """How closely int8 matches float32 on the calibration samples. same_best: the fraction of samples with the same
-    class, or else the same largest element of the first output (None if it is not a vector); rms, worst: root mean
-    square and largest difference in the first output, relative to its range; of: what same_best counts."""
-
-    samples: int
-    same_best: float | None
-    rms: float
-    worst: float
-    of: str = "largest output"
-
-    @property
-    def share(self) -> float:
-        """The share of samples with the same class; of numbers, one less the difference (root mean square)."""
-        return 1 - self.rms if self.same_best is None else self.same_best
-
-    def __str__(self) -> str:
-        same = "" if self.same_best is None else f"the same {self.of} in {self.same_best:.1%}, "
-        off = f"difference {self.rms:.2%} of the output's range (root mean square), {self.worst:.2%} at most"
-        return f"int8 beside float32 on {self.samples} samples: {same}{off}"
 
 
 @dataclass
@@ -206,30 +173,6 @@ def _streamed(graph: Graph, options: Options) -> Graph:
     return streamed(graph, options.stream, options.new_steps)
 
 
-def rounded_weights(graph: Graph) -> tuple[str, ...]:
-    """Notes on weights of a quantized model that are not stored in 8 bits: those of 16 bits, and floats."""
-    names = []
-    for layer in graph.layers:
-        if isinstance(layer, DotFloat | DepthwiseFloat) and layer.name not in graph.weight_scales:
-            weights = [quantize_weights(layer.weights.reshape(len(layer.weights), -1))]
-            given = [layer.weights.reshape(len(layer.weights), -1)]
-        elif isinstance(layer, Recurrent) and any(graph.grids[n].wide for n in layer.inputs if n in graph.grids):
-            given = [layer.weights_input, layer.weights_state]
-            weights = [own_steps(rows) for rows in given]
-        else:
-            continue
-        for rows, (steps, scale) in zip(given, weights, strict=True):
-            real = (steps.astype(np.float64) - ZERO) * scale.reshape(-1, 1)
-            if np.abs(real - rows).max(initial=0) > 1e-5 * np.abs(rows).max(initial=0):
-                names.append(layer.name)
-                break
-    if not names:
-        return ()
-    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
-    which = f"{', '.join(names[:5])}{more}"
-    return (f"the weights of {which} are rounded to 8 bits; in the model they are finer",)
-
-
 def calibrated(
     graph: Graph, samples: Mapping[str, Array], options: Options
 ) -> tuple[Graph, Agreement, tuple[str, ...]]:
@@ -264,57 +207,7 @@ def calibrated(
             "samples of what the model will see, build it with --float, or take it as it is with --least-agreement "
             f"{int(max(best[1].share, 0) * 100) / 100:g}"
         )
-    return *best, _notes(checked, seen, graph)
-
-
-def _notes(samples: Mapping[str, Array], seen: Mapping[str, Observed], graph: Graph) -> tuple[str, ...]:
-    """What is strange about calibration samples."""
-    notes = []
-    count = len(next(iter(samples.values())))
-    if count < FEW_SAMPLES:
-        notes.append(f"{count} calibration samples are few; {FEW_SAMPLES} or more show the ranges of a model better")
-    for name, x in samples.items():
-        if count > 1 and not np.ptp(x, axis=0).any():
-            notes.append(f"all calibration samples of {name!r} are equal: give what the model will see")
-    if count > 1 and not notes:
-        for name in graph.outputs:
-            values = seen[name].values
-            if values and len({v.tobytes() for v in values}) == 1:
-                notes.append(
-                    f"all calibration samples give the same {name!r}: are they scaled as they were in training?"
-                )
-    return tuple(notes)
-
-
-def compare(graph: Graph, quantized: Graph, samples: Mapping[str, Array]) -> Agreement:
-    """How closely int8 matches float32."""
-    name, classes = graph.outputs[0], graph.decides or graph.outputs[0]
-    expected: dict[str, list[Array]] = {name: [], classes: []}
-    found: dict[str, list[Array]] = {name: [], classes: []}
-    exact: dict[str, Any] = {}
-    rounded: dict[str, Any] = {}
-    for sample in each(samples):
-        real = graph.run(sample, exact)
-        bytes_ = quantized.run({n: stored(quantized, n, x) for n, x in sample.items()}, rounded)
-        for n in expected:
-            expected[n].append(real[n].reshape(-1))
-            found[n].append(_real(quantized, n, bytes_[n]))
-    a, b = np.stack(expected[name]).astype(np.float64), np.stack(found[name]).astype(np.float64)
-    span = float(a.max() - a.min()) or 1.0
-    off = np.abs(a - b) / span
-    same, of = None, "class" if graph.decides else "largest output"
-    if graph.decides:
-        same = float(np.mean(np.rint(np.stack(expected[classes])) == np.rint(np.stack(found[classes]))))
-    elif sum(n > 1 for n in graph.shapes[name]) == 1:
-        same = float(np.mean(a.argmax(1) == b.argmax(1)))
-    return Agreement(len(a), same, float(np.sqrt(np.mean(off**2))), float(off.max()), of)
-
-
-def _real(graph: Graph, name: str, elements: Array) -> Array:
-    """The numbers that the bytes of a tensor stand for, as a vector."""
-    if name in graph.words:
-        return numbers(graph, name, elements)
-    return dequantize(elements, graph.grids[name].scale, graph.grids[name].zero).reshape(-1)
+    return *best, notes_on_samples(checked, seen, graph)
 
 
 def pack(program: Program) -> Pack:

@@ -11,11 +11,12 @@ import onnxruntime
 import pytest
 from emberlet.codegen.ops.elementwise import Elementwise
 from emberlet.errors import ModelError
-from emberlet.micro.builder.build import Options, build, calibrated, compare
+from emberlet.micro.builder.build import Options, build, calibrated
 from emberlet.micro.builder.from_ir import read_graph
 from emberlet.micro.builder.fuse import fuse
 from emberlet.micro.builder.kernels.select import Select
 from emberlet.micro.builder.plan import plan
+from emberlet.micro.builder.quantization.agreement import compare
 from emberlet.micro.builder.quantization.calibrate import check_samples
 from onnx import TensorProto, helper
 from support.microcontrollers.onnx_models import MODELS, Maker

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from emberlet.micro.builder.build import rounded_weights
 from emberlet.micro.builder.graph import Graph, Grid
 from emberlet.micro.builder.kernels.depthwise import DepthwiseFloat
 from emberlet.micro.builder.kernels.dot import DotFloat
 from emberlet.micro.builder.kernels.layer import Layer
 from emberlet.micro.builder.kernels.recurrent_float import RnnFloat
 from emberlet.micro.builder.kernels.window import Window
+from emberlet.micro.builder.quantization.agreement import rounded_weights
 
 Array = np.ndarray[Any, Any]
 EXACT = np.array([[127.0, -5.0, 64.0], [127.0, 0.0, 1.0]])
