@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -17,7 +15,6 @@ from emberlet.model import Model
 
 RNG = np.random.default_rng(3)
 WEIGHT = RNG.standard_normal((6, 6)).astype(np.float32)
-KERNEL = RNG.standard_normal((6, 6, 3)).astype(np.float32)
 
 
 def product(x: Any) -> Any:
@@ -119,29 +116,6 @@ def test_an_error_of_the_model_is_raised_as_it_is() -> None:
     with pytest.raises(EmberletError):
         fast(given(4, 5))
     same(fast(given(7, 6)), product(given(7, 6)))
-
-
-def test_a_pickled_copy_leaves_the_same_axes_open() -> None:
-    fast = pickle.loads(pickle.dumps(_Named().compile(given(1, 4, 6), backend="numpy", dims={"length": 32})))
-    for n in (3, 8):
-        same(fast(given(1, n, 6)), _Named()(given(1, n, 6)))
-    assert len(fast._open) == 1 and not fast._plans
-
-
-def test_released_buffers_are_made_again() -> None:
-    fast = compile(lambda x: product(F.tanh(x)), given(4, 6), dims={"x": {0: "length"}})
-    want = np.asarray(fast(given(9, 6)))
-    fast.release()
-    np.testing.assert_array_equal(np.asarray(fast(given(9, 6))), want)
-
-
-def test_threads_share_a_plan_with_open_lengths() -> None:
-    fast = compile(lambda x: F.softmax(F.tanh(product(x)), axis=0), given(4, 6), dims={"x": {0: "length"}})
-    lengths = [1 + i % 30 for i in range(120)]
-    with ThreadPoolExecutor(4) as pool:
-        found = list(pool.map(lambda n: fast(given(n, 6)), lengths))
-    for n, got in zip(lengths, found, strict=True):
-        same(got, F.softmax(F.tanh(product(given(n, 6))), axis=0))
 
 
 def test_only_the_numpy_backend_is_taken() -> None:

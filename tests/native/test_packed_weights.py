@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from emberlet import functional as F
 from emberlet import nn
-from emberlet.codegen import load
 from emberlet.wgpu_backend import plan_file
 from emberlet.wgpu_backend.compiled import Compiled
 from emberlet.wgpu_backend.llvm import set_processor
@@ -109,16 +108,6 @@ def test_weights_stay_packed_in_a_plan(backend: str, bits: int, block_size: int 
     np.testing.assert_allclose(compiled(x), want, rtol=1e-5, atol=1e-4)
     largest = max(int(b.nbytes) for b in compiled.plan().buffers)
     assert largest <= 96 * 208 * bits // 8, "the packed weights"
-
-
-@pytest.mark.parametrize("backend", BACKENDS)
-def test_decoding_equals_onnxruntime(backend: str) -> None:
-    from tools.decoder_model import Reference, Sizes, decoder
-
-    model = decoder(Sizes(words=70, width=64, hidden=96, heads=2, layers=2), bits=4)
-    session, reference = load(model, backend).session(capacity=24), Reference(model, 1)
-    for new in ([[3, 5, 7]], [[11]], [[2]], [[9, 4]], [[1]]):
-        np.testing.assert_allclose(session.step(new), reference.step(new), rtol=1e-3, atol=1e-4)
 
 
 @pytest.mark.parametrize("name", ["layer.wasm", pytest.param("layer.bpk", marks=WGPU.marks)])

@@ -12,6 +12,7 @@ import pytest
 from emberlet.codegen import load
 from emberlet.errors import EmberletError, ShapeError
 from models.index import HERE
+from support.rows import every
 
 LLAMA, LSTM = HERE / "llama" / "model.onnx", HERE / "lstm_step" / "model.onnx"
 gpu = pytest.param("wgpu", marks=pytest.mark.needs("gpu-driver"))
@@ -38,7 +39,7 @@ def near(got: Any, want: Any) -> None:
 
 
 @everywhere
-@pytest.mark.parametrize("seed", range(3))
+@every("seed", range(3), share=3)
 def test_drawn_steps_are_those_of_step(backend: str, seed: int) -> None:
     choose = random.Random(seed)
     capacity = choose.choice([24, None])

@@ -10,6 +10,7 @@ import pytest
 from emberlet.backend import get_backend
 from emberlet.codegen import load
 from models.index import HERE
+from support.rows import every
 from support.session_walks import LLAMA, walk
 
 pytestmark = pytest.mark.needs("gpu-driver")
@@ -57,34 +58,6 @@ def test_a_replaced_state_is_never_read(monkeypatch: pytest.MonkeyPatch) -> None
     assert len(session._engine.compiled._programs) == 1
 
 
-def test_sessions_and_forks_share_plans_and_no_state() -> None:
-    net, twin = load(LLAMA, "wgpu"), load(LLAMA, "numpy")
-    sessions, others = [net.session(capacity=32)], [twin.session(capacity=32)]
-    for n in range(12):
-        if n in (3, 6):
-            sessions.append(sessions[0].fork())
-            others.append(others[0].fork())
-        if n == 9:
-            sessions[1].rewind(4)
-            others[1].rewind(4)
-        for k, (session, other) in enumerate(zip(sessions, others, strict=True)):
-            token = [[(7 * n + 13 * k) % 80]]
-            np.testing.assert_allclose(session.step(token), other.step(token), atol=1e-4)
-    assert len({id(s._engine) for s in sessions}) == 1
-    assert len(sessions[0]._engine.compiled._open) == 1
-    for session, other in zip(sessions, others, strict=True):
-        np.testing.assert_allclose(session.state("value0"), other.state("value0"), atol=1e-4)
-
-
-def test_steps_of_several_lengths() -> None:
-    session, twin = load(LLAMA, "wgpu").session(), load(LLAMA, "numpy").session()
-    random = np.random.default_rng(4)
-    for new in (5, 1, 3, 1, 1, 2, 4, 1):
-        tokens = random.integers(0, 80, (2, new))
-        np.testing.assert_allclose(session.step(tokens), twin.step(tokens), atol=1e-4)
-    np.testing.assert_allclose(session.state("value1"), twin.state("value1"), atol=1e-4)
-
-
 @pytest.mark.parametrize("capacity", [64, None])
 def test_a_step_writes_what_is_new_and_copies_nothing(capacity: int | None) -> None:
     session = load(LLAMA, "wgpu").session(capacity=capacity)
@@ -104,7 +77,7 @@ def test_prompts_of_any_length_share_a_plan_and_single_tokens_have_one() -> None
     assert len(compiled._open) <= 3 and not compiled._programs and not compiled.fixed
 
 
-@pytest.mark.parametrize("seed", range(8))
+@every("seed", range(8), share=3)
 def test_random_steps_forks_and_rewinds_equal_numpy(seed: int) -> None:
     walk("wgpu", seed)
 

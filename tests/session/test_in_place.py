@@ -11,7 +11,9 @@ import numpy as np
 import pytest
 from emberlet.codegen import load
 from emberlet.wgpu_backend.wasm.rooms import ArenaRoom
+from models.index import HERE
 from support.every_backend import NATIVE
+from support.rows import every
 from support.session_walks import LLAMA, walk
 
 BACKENDS = ["wasm", pytest.param("native", marks=NATIVE.marks)]
@@ -22,7 +24,7 @@ def backend(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@every("seed", range(6), share=3)
 def test_random_steps_forks_and_rewinds_equal_numpy(backend: str, seed: int) -> None:
     walk(backend, seed)
 
@@ -75,3 +77,14 @@ def test_a_state_outlives_the_plan_that_holds_it(backend: str) -> None:
         wanted = twin.step([[n]])
         for one in (session, *copies):
             np.testing.assert_allclose(one.step([[n]]), wanted, atol=1e-4)
+
+
+def test_wasm_runs_a_recurrent_network_as_one_plan() -> None:
+    path = HERE / "lstm_step" / "model.onnx"
+    session, twin = load(path, "wasm").session(), load(path, "python").session()
+    frames = np.random.default_rng(0).standard_normal((6, 1, 1, 12)).astype(np.float32)
+    for frame in frames:
+        np.testing.assert_allclose(session.step(frame), twin.step(frame), atol=1e-5)
+    assert len(session._engine.compiled._programs) == 1
+    other: Any = session.fork()
+    np.testing.assert_allclose(other.step(frames[0]), twin.step(frames[0]), atol=1e-5)

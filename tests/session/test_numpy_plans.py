@@ -38,7 +38,7 @@ def unplanned(model: Any, **options: Any) -> Any:
     return session
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(model=models(), data=st.data())
 def test_random_models_step_like_onnxruntime(model: onnx.ModelProto, data: st.DataObject) -> None:
     follow(model, "numpy", data, 16)

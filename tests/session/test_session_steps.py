@@ -1,9 +1,8 @@
-"""What a step keeps and copies, engines that run steps, rewinding, forks and pickles of sessions."""
+"""Positions of sessions, engines that run their steps, what is rewound and to where, and helpers."""
 
 from __future__ import annotations
 
 import asyncio
-import pickle
 from typing import Any
 
 import emberlet
@@ -48,53 +47,6 @@ def test_an_output_that_does_not_exist_is_an_error() -> None:
     made = of(lambda a: a, ((0, 1, "replace"),), s0=tensor([1.0]))
     with pytest.raises(EmberletError, match=r"output 1.*returned 1"):
         made.step()
-
-
-def test_a_replaced_state_that_is_the_callers_memory_is_copied() -> None:
-    made = of(lambda a, x: (x, a), ((0, 0, "replace"),), s0=tensor([1.0]))
-    frame = tensor([5.0])
-    made.step(frame)
-    frame[0] = 9.0
-    assert made.step(tensor([6.0])).tolist() == [5.0]
-    kept = of(lambda a: a, ((0, 0, "replace"),), s0=tensor([1.0]))
-    kept.step()
-    before = kept._values[0]
-    kept.step()
-    assert kept._values[0].data is before.data  # the state itself is not copied
-
-
-def test_outputs_share_no_memory_with_states() -> None:
-    made = of(lambda a, x: (a + x, a + x, x), ((0, 0, "replace"),), s0=tensor([1.0]))
-    one, two = made.step(tensor([1.0]))
-    assert (one.tolist(), two.tolist()) == ([2.0], [1.0])
-
-    def twice(a: Any, x: Any) -> Any:
-        total = a + x
-        return total, total
-
-    made = of(twice, ((0, 0, "replace"),), s0=tensor([1.0]))
-    out = made.step(tensor([1.0]))
-    out[0] = 99.0
-    assert made.step(tensor([1.0])).tolist() == [3.0]
-
-    def grown(past: Any, x: Any) -> Any:
-        total = F.concat([past, x])
-        return total, total, total[:1], 7
-
-    made = of(grown, ((0, 0, "append", 0),), s0=tensor([1.0]))
-    whole, first, number = made.step(tensor([2.0]))
-    whole[0] = first[0] = 99.0
-    assert number == 7
-    assert made.state(0).tolist() == [1.0, 2.0]
-    again, first, _ = made.step(tensor([3.0]))
-    assert (again.tolist(), first.tolist()) == ([1.0, 2.0, 3.0], [1.0])
-
-
-def test_a_step_returns_one_value_or_a_tuple() -> None:
-    state = ((0, 0, "replace"),)
-    for results, wanted in (((), ()), ((5,), 5), ((5, 6), (5, 6))):
-        made = of(lambda a, results=results: (a, *results), state, s0=tensor([1.0]))
-        assert made.step() == wanted
 
 
 # -- engines
@@ -199,20 +151,6 @@ def test_only_one_step_is_under_way() -> None:
 # -- rewinding
 
 
-def test_a_growing_state_is_rewound_to_any_length() -> None:
-    made = of(lambda past, x: F.concat([past, x]), ((0, 0, "append", 0),), s0=tensor([1.0]))
-    for x in (2.0, 3.0, 4.0):
-        made.step(tensor([x]))
-    assert made.rewind(0) is made and made.length == 4
-    assert made.rewind(1).length == 3 and made.state(0).tolist() == [1.0, 2.0, 3.0]
-    made.step(tensor([9.0]))
-    assert made.state(0).tolist() == [1.0, 2.0, 3.0, 9.0]
-    for n in (5, -1, 1.5, True, None):
-        with pytest.raises(EmberletError, match=r"needs 0.*4"):
-            made.rewind(n)
-    assert made.rewind(4).length == 0 and made.state(0).shape == (0,)
-
-
 def test_a_state_with_fewer_positions_is_not_rewound() -> None:
     made = of(lambda a, b, x: (F.concat([a, x]), b), ((0, 0, "append", 0), (1, 1, "append", 0)),
               s0=tensor([1.0]), s1=tensor([1.0]))  # fmt: skip
@@ -251,37 +189,6 @@ def test_states_without_names_are_numbers_in_messages() -> None:
 # -- forks, pickles, helpers
 
 
-def test_a_fork_and_its_origin_go_on_by_themselves() -> None:
-    made = of(lambda past, x: F.concat([past, x]), ((0, 0, "append", 0),), s0=tensor([1.0]))
-    empty = made.fork()
-    made.step(tensor([2.0]))
-    other = made.fork()
-    assert other.length == 2 and other._table is made._table
-    made.step(tensor([3.0]))
-    other.step(tensor([4.0]))
-    other.step(tensor([5.0]))
-    empty.step(tensor([6.0]))
-    assert made.state(0).tolist() == [1.0, 2.0, 3.0]
-    assert other.state(0).tolist() == [1.0, 2.0, 4.0, 5.0]
-    assert empty.state(0).tolist() == [1.0, 6.0]
-
-
-def test_a_pickled_session_has_room_again() -> None:
-    made = session(capacity=5)
-    made.step(ROW, ROW)
-    made._engine = Engine(None)
-    kept = made.__getstate__()
-    assert kept["_engine"] is None and kept["_rooms"] == [None, None] and kept["_stepping"] is False
-    made._engine = None
-    other = pickle.loads(pickle.dumps(made))
-    assert other._rooms[0].length == 5 and other._rooms[1] is None
-    other.step(ROW, ROW)
-    assert (other.length, made.length) == (2, 1)
-    fresh = pickle.loads(pickle.dumps(session()))
-    fresh.step(ROW, ROW)
-    assert fresh.length == 1
-
-
 def test_positions_and_masks_go_on_from_the_length() -> None:
     made = session()
     made.step(tensor([[1.0, 2.0]] * 3), ROW)
@@ -302,30 +209,6 @@ def test_texts_are_copied_too() -> None:
     texts = emberlet.asarray([["a", "b"]], device=PYTHON)
     other = copied(texts)
     assert other.tolist() == [["a", "b"]] and other.shape == (1, 2) and other.data is not texts.data
-
-
-def test_outputs_that_are_parts_of_a_replaced_state_are_copied() -> None:
-    def part(a: Any) -> Any:
-        total = a + 1.0
-        return total, total[:1], a[1:]
-
-    for backend in (PYTHON, get_backend("numpy")):
-        made = of(part, ((0, 0, "replace"),), s0=tensor([1.0, 2.0], backend))
-        made.model.backend = backend
-        first, before = made.step()
-        first[0] = before[0] = 99.0
-        assert made.state(0).tolist() == [2.0, 3.0]
-
-
-def test_a_state_stays_in_its_room_while_there_is_space() -> None:
-    made = of(lambda past, x: F.concat([past, x]), ((0, 0, "append", 0),), s0=tensor([1.0]))
-    made.step(tensor([2.0]))
-    room = made._rooms[0]
-    for _ in range(room.length - 2):
-        made.step(tensor([2.0]))
-        assert made._rooms[0] is room
-    made.step(tensor([2.0]))
-    assert made._rooms[0] is not room and made._rooms[0].length == 2 * made.length
 
 
 def test_numpys_plans_run_the_steps_of_models_on_numpy() -> None:

@@ -2,9 +2,7 @@
 programs for the values at every size; here is what plans do for them."""
 
 import contextlib
-import copy
 import json
-import pickle
 import random
 
 import emberlet
@@ -198,25 +196,6 @@ def test_shapes_put_together_as_tensors_stay_open(seed):
     assert not compiled.fixed
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_a_bias_of_attention_broadcasts_along_the_axes_of_the_call(seed):
-    rng = np.random.default_rng(seed)
-
-    def network(x, bias):
-        return F.attention(x, x, x, bias)
-
-    axes = {0: "b", 1: "h", 2: "q", 3: "k"}
-    compiled = compile(network, backend="wgpu", dims={"x": {0: "batch", 2: "length"}, "bias": axes})
-    for _ in range(10):
-        batch, length = (int(n) for n in rng.integers(1, 5, 2))
-        x = rng.standard_normal((batch, 4, length, 8)).astype(np.float32)
-        shape = [n if rng.random() < 0.5 else 1 for n in (batch, 4, length, length)]
-        bias = rng.standard_normal(shape).astype(np.float32)
-        got = compiled(emberlet.asarray(x, backend="numpy"), emberlet.asarray(bias, backend="numpy"))
-        want = network(emberlet.asarray(x, backend="numpy"), emberlet.asarray(bias, backend="numpy"))
-        np.testing.assert_allclose(np.asarray(got), np.asarray(want), atol=1e-5, err_msg=f"{x.shape} {bias.shape}")
-
-
 def test_draws_leave_no_open_size_in_the_state_of_later_ones():
     from emberlet.functional.randomness import draws
 
@@ -231,44 +210,6 @@ def test_draws_leave_no_open_size_in_the_state_of_later_ones():
         assert type(draws._state[1]) is int
     assert "n" in compiled.fixed
     assert F.random_bits((4,), backend="numpy").shape == (4,)
-
-
-@BACKENDS
-def test_sizes_that_decide_get_plans_of_their_own(backend):
-    def function(x):
-        return x * 2.0 if x.shape[0] < 10 else F.sum(x, axis=0, keepdims=True)
-
-    compiled = compile(function, backend=backend, dims={"x": {0: "n"}})
-    for n in (3, 30, 9, 10, 4, 100):
-        x = np.random.default_rng(n).standard_normal((n, 4)).astype(np.float32)
-        wanted = np.asarray(function(emberlet.asarray(x, backend="numpy")))
-        np.testing.assert_allclose(np.asarray(compiled(x)), wanted, rtol=1e-4, atol=1e-5)
-    assert (len(compiled._open), len(compiled._programs)) == (2, 0)
-
-
-@BACKENDS
-def test_an_empty_axis_is_served(backend):
-    def function(past, new):
-        return F.sum(F.concat((past, new), axis=0), axis=0)
-
-    compiled = compile(function, backend=backend, dims={"past": {0: "past"}})
-    new = np.ones((1, 3), np.float32)
-    for n in (0, 4, 0, 9):
-        got = np.asarray(compiled(np.full((n, 3), 2, np.float32), new))
-        np.testing.assert_allclose(got, [2 * n + 1] * 3)
-
-
-@BACKENDS
-def test_indices_are_checked_against_the_length_of_the_call(backend):
-    def function(x, at):
-        return F.take(x, at, axis=0)
-
-    compiled = compile(function, backend=backend, dims={"x": {0: "n"}})
-    x = np.arange(20, dtype=np.float32)
-    assert np.asarray(compiled(x, np.array([19]))).tolist() == [19]
-    assert np.asarray(compiled(x[:7], np.array([6]))).tolist() == [6]
-    with pytest.raises(emberlet.errors.IndexingError, match="length 7"):
-        compiled(x[:7], np.array([7]))
 
 
 @pytest.mark.parametrize(
@@ -290,16 +231,6 @@ def test_indices_are_checked_against_the_length_of_the_call(backend):
 def test_dims_that_say_nothing_are_refused(dims, says):
     with pytest.raises(BackendError, match=says):
         nn.Linear(2, 2).compile(np.zeros((3, 2), np.float32), dims=dims)
-
-
-@pytest.mark.parametrize("backend", ["wgpu", "wasm", "auto"])
-def test_a_compiled_model_can_be_copied_and_pickled(backend):
-    net = nn.Linear(3, 2)
-    fast = net.compile(np.zeros((2, 3), np.float32), backend=backend, dims={"x": {0: ("batch", 4)}})
-    x = np.ones((3, 3), np.float32)
-    for other in (copy.copy(fast), copy.deepcopy(fast), pickle.loads(pickle.dumps(fast)), fast):
-        np.testing.assert_allclose(np.asarray(other(x)), np.asarray(net(emberlet.asarray(x))), rtol=1e-5, atol=1e-6)
-        assert type(other) is type(fast)
 
 
 def test_axes_that_are_not_there_are_refused():

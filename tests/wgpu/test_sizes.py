@@ -9,7 +9,7 @@ from emberlet import dtypes
 from emberlet.sizes.polynomial import Polynomial, at
 from emberlet.sizes.questions import common_divisor, divides, greater, known_equal, smaller
 from emberlet.sizes.scope import Scope
-from emberlet.sizes.size import SizeNeeded, is_open, least, most, surely_less
+from emberlet.sizes.size import is_open, least, most, surely_less
 from emberlet.wgpu_backend.plan.counts import Counts, count, counts_of
 from emberlet.wgpu_backend.plan.data import Plan
 from emberlet.wgpu_backend.plan.open_ports import OpenPort, OtherSizes, sizes_of
@@ -107,36 +107,6 @@ def test_a_comparison_answers_alike_wherever_its_guards_hold(seed):
             assert answers == [x < y, x <= y, x > y, x >= y, x == y, x != y]
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_a_size_is_compared_with_floats_as_a_number_is(seed):
-    rng = random.Random(2000 + seed)
-    scope, sizes = scope_and_sizes(rng)
-    a, fa = drawn(rng, sizes, 2)
-    other = rng.choice([rng.randint(-40, 40) / 4, float("inf"), float("-inf"), float("nan"), 1e30, 2.0, -0.0])
-    answers = [a < other, a <= other, a > other, a >= other, a == other, a != other]
-    plan = Plan()
-    counts_of(plan, scope)
-    for env in environments(rng):
-        numbers = tuple(env[s[0]] for s in plan.counts.symbols)
-        if plan.counts.refusal(numbers, plan.counts.values(numbers)) is None:
-            x = fa(env)
-            assert answers == [x < other, x <= other, x > other, x >= other, x == other, x != other]
-
-
-@pytest.mark.parametrize("act", ["+", "-", "*", "/", "//", "%", "**"])
-def test_arithmetic_of_a_float_and_a_size_needs_the_number(act):
-    n = Scope().symbol("n", 1, 9, 4)
-    for text in (f"n {act} 2.5", f"2.5 {act} n"):
-        with pytest.raises(SizeNeeded, match="of the open size n"):
-            eval(text, {"n": n})
-
-
-@pytest.mark.parametrize("text", ["n | 4", "4 | n", "n ^ n", "n & 5", "5 & n", "1 << n", "900 >> n", "2**n", "[0] * n"])
-def test_operations_that_no_polynomial_follows_need_the_number(text):
-    with pytest.raises(SizeNeeded, match="the number of the open size n"):
-        eval(text, {"n": Scope().symbol("n", 1, 9, 4)})
-
-
 def test_a_multiple_is_known_to_be_one():
     scope = Scope()
     n = scope.symbol("n", 64, 2048, 640, 64)
@@ -146,36 +116,6 @@ def test_a_multiple_is_known_to_be_one():
     counts_of(plan, scope)
     for number, fits in ((64, True), (2048, True), (2047, False), (96, False), (2112, False)):
         assert (plan.counts.refusal((number,), plan.counts.values((number,))) is None) == fits
-
-
-def test_what_needs_the_number_is_refused_by_name():
-    scope = Scope()
-    n = scope.symbol("length", 1, 512, 37)
-    for use in (
-        range,
-        int,
-        float,
-        lambda n: n / 2,
-        lambda n: 2 / n,
-        lambda n: n * 0.5,
-        lambda n: [0] * n,
-        lambda n: "abc"[n],
-        hex,
-    ):
-        with pytest.raises(SizeNeeded, match="length") as caught:
-            use(n)
-        assert caught.value.symbols == ["length"]
-
-
-def test_polynomials_that_are_equal_are_one():
-    scope = Scope()
-    n = scope.symbol("n", 1, 512, 37)
-    m = scope.symbol("m", 1, 512, 41)
-    assert known_equal((n + m) * 64 // 64, m + n)
-    assert known_equal((n * m * 64 - 1) // (n * 64), m - 1)
-    assert type((n + 1) * 2 - 2 * n) is int
-    assert isinstance(n, int)
-    assert not scope.guards
 
 
 def test_a_shape_that_is_broadcast_needs_no_guard():
