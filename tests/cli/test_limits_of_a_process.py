@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.rows import every
 
 onnx = pytest.importorskip("onnx")
 
@@ -129,7 +130,7 @@ sys.exit(main())
 """
 
 
-@pytest.mark.parametrize("after", [1, 400, 2000])
+@every("after", [1, 400, 2000], share=3)
 @pytest.mark.parametrize("command", INTERRUPTED)
 def test_an_interrupt_ends_a_command_with_one_line(command: str, after: int, tmp_path: Path) -> None:
     image = tmp_path / "image.npy"

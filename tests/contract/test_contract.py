@@ -22,7 +22,7 @@ COUNTS = {
     "random_numbers": 40,
     "generated": 100,
 }
-PARTS = 8
+PARTS = 12
 # Kinds that still find something now and then, or are new, have the same cases, of which a run has a part.
 SAME = {"layers": (1, 300), "invalid": (1, 300), "other_runtimes": (6, 60), "chains": (1, 300), "indices": (1, 60),
         "promises": (1, 160), "operations": (1, 600)}  # fmt: skip

@@ -28,7 +28,7 @@ class Net(nn.Module):
 def make(B):
     return Net(B)
 """
-WARM, CALLS = 30, 300
+WARM, CALLS = 20, 120
 ROOM = 60  # bytes that a call may leave on average, for caches that still fill
 
 

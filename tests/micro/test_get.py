@@ -30,7 +30,7 @@ for lists in kept:
 
 
 @pytest.mark.needs("emulated-boards")
-@pytest.mark.parametrize("name", firmware.EVERY)
+@pytest.mark.parametrize("name", firmware.KINDS)
 @pytest.mark.parametrize("size", [LARGE, LARGE + 1, 700])
 def test_an_output_has_the_numbers_of_its_bytes(name: str, size: int) -> None:
     board = EmulatedBoard(name)
@@ -61,7 +61,7 @@ for k, output in enumerate(net.outputs):
 
 
 @pytest.mark.needs("emulated-boards")
-@pytest.mark.parametrize("name", firmware.BOARDS)
+@pytest.mark.parametrize("name", firmware.FAMILIES)
 def test_numbers_are_those_of_float32_arithmetic(name: str) -> None:
     """All bytes, on drawn grids, in outputs of every kind of size."""
     rng = np.random.default_rng()

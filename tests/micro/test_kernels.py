@@ -25,7 +25,7 @@ from tools.microcontrollers.running import run_program
 from tools.micropython import Port
 from tools.micropython_builds import mpy_cross
 
-BATCHES, LAYERS = 2, 507  # of every kind, other ones in each run
+BATCHES, LAYERS = 1, 507  # of every kind, other ones in each run
 
 
 @cache

@@ -84,14 +84,14 @@ def test_micropython_computes_the_same(name: str, unix_port: Port, tmp_path: Pat
 @cache
 def built_for_boards(name: str) -> tuple[BuildResult, Array]:
     """A network for every emulated board, and an input for it."""
-    boards = [replace(BOARDS["rp2"], name=key, arch=board.arch) for key, board in firmware.BOARDS.items()]
+    boards = [replace(BOARDS["rp2"], name=key, arch=board.arch) for key, board in firmware.FAMILIES.items()]
     result = build(read_graph((FOLDER / f"{name}.tflite").read_bytes(), name), Options(name, "romfs", boards))
     return result, np.random.default_rng(3).integers(0, 256, result.program.inputs[0].shape).astype(np.uint8)
 
 
 @pytest.mark.needs("model-packages", "emulated-boards")
 @pytest.mark.parametrize("half", HALVES)
-@pytest.mark.parametrize("board", firmware.BOARDS)
+@pytest.mark.parametrize("board", firmware.FAMILIES)
 def test_emulated_boards_compute_the_same(board: str, half: str) -> None:
     """The bytes that the test above compares with LiteRT's."""
     made = {name: built_for_boards(name) for name in HALVES[half]}

@@ -145,7 +145,7 @@ def test_numbers_become_bytes(dialect: str, port_name: str, request: pytest.Fixt
 
 
 @pytest.mark.needs("emulated-boards")
-@pytest.mark.parametrize("name", firmware.BOARDS)
+@pytest.mark.parametrize("name", firmware.FAMILIES)
 def test_numbers_become_bytes_on_boards(name: str) -> None:
     board = EmulatedBoard(name)
     ports, x = cases()
@@ -156,7 +156,7 @@ def test_numbers_become_bytes_on_boards(name: str) -> None:
 
 
 @pytest.mark.needs("emulated-boards")
-@pytest.mark.parametrize("name", firmware.BOARDS)
+@pytest.mark.parametrize("name", firmware.FAMILIES)
 def test_lists_and_arrays_become_bytes_in_assembly(name: str) -> None:
     board = EmulatedBoard(name)
     ports, x = cases()
@@ -189,7 +189,7 @@ for which, n in {counts}:
 
 
 @pytest.mark.needs("emulated-boards")
-@every("name", firmware.EVERY)
+@every("name", firmware.KINDS)
 @every("widths", [(1, 1), (2, 1), (1, 2), (2, 2)], share=2)
 def test_numbers_go_to_one_of_the_inputs_or_nowhere(name: str, widths: tuple[int, int]) -> None:
     """Inputs may be counted from the last. Where floats lie in objects' own words, a driver takes none of them."""
@@ -365,7 +365,7 @@ def test_features_become_ranks(dialect: str, port_name: str, request: pytest.Fix
 
 
 @pytest.mark.needs("emulated-boards")
-@pytest.mark.parametrize("name", firmware.BOARDS)
+@pytest.mark.parametrize("name", firmware.FAMILIES)
 def test_features_become_ranks_on_boards(name: str) -> None:
     board = EmulatedBoard(name)
     port, told, x, due = ranked()
@@ -400,7 +400,7 @@ print(model.predict([1] * {size}) == one, model.predict(array("h", [1] * {size})
 
 
 @pytest.mark.needs("emulated-boards")
-@pytest.mark.parametrize("name", firmware.EVERY)
+@pytest.mark.parametrize("name", firmware.KINDS)
 @pytest.mark.parametrize("kind", ["sine", "columns", "recurrent"])
 def test_predict_takes_numbers_in_any_kind_of_sequence(name: str, kind: str) -> None:
     board = EmulatedBoard(name)
@@ -448,7 +448,7 @@ print(model.predict([1] * {size}) == model.predict([1.0] * {size}))
 
 
 @pytest.mark.needs("emulated-boards")
-@pytest.mark.parametrize("name", firmware.EVERY)
+@pytest.mark.parametrize("name", firmware.KINDS)
 @pytest.mark.parametrize("kind", ["few thresholds", "many thresholds"])
 def test_trees_rank_numbers_in_any_kind_of_sequence(name: str, kind: str) -> None:
     """Beside onnxruntime: missing numbers, the largest, thresholds, and a feature that no tree reads."""

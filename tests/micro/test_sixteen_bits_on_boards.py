@@ -24,7 +24,7 @@ from tools.micropython_builds import firmware
 pytestmark = pytest.mark.needs("emulated-boards")
 
 
-@pytest.mark.parametrize("name", firmware.BOARDS)
+@pytest.mark.parametrize("name", firmware.FAMILIES)
 def test_layers_of_words_are_exact(name: str) -> None:
     seed = random.SystemRandom().randrange(1 << 31)
     print(f"seed {seed}")
@@ -113,7 +113,7 @@ def made(name: str) -> bytes:
     return quantized(network, samples_of(network, 6), activation_type=QuantType.QInt16).SerializeToString()
 
 
-@pytest.mark.parametrize("name", firmware.BOARDS)
+@pytest.mark.parametrize("name", firmware.FAMILIES)
 def test_networks_of_words_are_exact_and_take_no_heap(name: str) -> None:
     """One of them as a stream, whose past stays on the board."""
     board = EmulatedBoard(name)

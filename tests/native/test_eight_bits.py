@@ -198,7 +198,7 @@ def test_a_clamp_of_any_width_is_exact(backend: Any, high: float, zero: float | 
         np.testing.assert_array_equal(found, want)
 
 
-@every("scale", SCALES)
+@every("scale", SCALES, share=3)
 @every("dtype", ["int8", "uint8", "int16"])
 def test_levels_are_quotients_rounded_half_to_even_and_saturated(backend: Any, scale: float, dtype: str) -> None:
     info = np.iinfo(dtype)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from functools import cache
 
 import pytest
 
@@ -64,10 +65,11 @@ ROOMS = {
 
 
 TESTS = ("support", "tests", "conftest")
+graph = cache(imports.graph)
 
 
 def test_rooms_import_only_what_they_may() -> None:
-    found = imports.rooms(imports.graph())
+    found = imports.rooms(graph())
     wrong = {
         room: sorted(targets - set(ROOMS.get(room, "").split()))
         for room, targets in found.items()
@@ -77,7 +79,7 @@ def test_rooms_import_only_what_they_may() -> None:
 
 
 def test_imports_do_not_run_in_circles() -> None:
-    found = imports.circles(imports.graph())
+    found = imports.circles(graph())
     assert not found, f"modules import each other: {found}"
 
 

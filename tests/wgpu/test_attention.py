@@ -1,4 +1,4 @@
-"""The attention kernel of the GPU: when it is taken, what joins it, and its lanes on a GPU. The contract holds values."""
+"""The attention kernel of the GPU: when it is taken, what joins it, and its lanes. The contract holds values."""
 
 from __future__ import annotations
 

@@ -140,7 +140,12 @@ BOARDS = {
 
 FLOATS_IN_WORDS = replace(BOARDS["m4"], name="m4c", make=BOARDS["m4"].make + "CFLAGS += -DMICROPY_OBJ_REPR=2\n")
 EVERY = BOARDS | {FLOATS_IN_WORDS.name: FLOATS_IN_WORDS}
-"""Those that benchmarks and most tests take, and the one for what depends on how objects are stored."""
+"""Those that benchmarks take, and the one for what depends on how objects are stored."""
+
+FAMILIES = {name: board for name, board in BOARDS.items() if name != "m4"}
+"""One board for each family of instructions: an M4 runs the machine code of an M7."""
+KINDS = FAMILIES | {FLOATS_IN_WORDS.name: FLOATS_IN_WORDS}
+"""One for each family and for each way to store objects."""
 
 
 def missing() -> list[Board]:
