@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from typing import Any
 
 import numpy as np
@@ -80,20 +79,3 @@ def test_prompts_of_any_length_share_a_plan_and_single_tokens_have_one() -> None
 @every("seed", range(8), share=3)
 def test_random_steps_forks_and_rewinds_equal_numpy(seed: int) -> None:
     walk("wgpu", seed)
-
-
-def test_decoding_with_rewinds_equals_onnxruntime() -> None:
-    from tools.decoder_model import Reference, Sizes, decoder
-
-    model = decoder(Sizes(words=60, width=32, hidden=64, heads=4, layers=2))
-    session, choose = load(model, "wgpu").session(capacity=48), random.Random(5)
-    tokens: list[int] = []
-    for _ in range(16):
-        back = choose.randint(0, min(3, session.length)) if choose.random() < 0.4 else 0
-        session.rewind(back)
-        del tokens[len(tokens) - back :]
-        new = [choose.randrange(60) for _ in range(choose.choice([1, 1, 1, 4]))]
-        tokens += new
-        got = np.asarray(session.step([new]))
-        want = np.asarray(Reference(model).step([tokens]))
-        np.testing.assert_allclose(got[0, -1], want[0, -1], rtol=1e-3, atol=1e-4)

@@ -44,7 +44,7 @@ def drawn(*shape: int) -> Any:
 def test_any_number_of_shapes_has_two_pipelines_a_kernel(name: str, compiled: list[str]) -> None:
     function, on_numpy, kernels = FUNCTIONS[name]
     backend = WgpuBackend()
-    for k in range(300):
+    for k in range(80):
         a = drawn(17 + k * 37 % 311, 16)  # of 16 rows, "turned" would have no reshape, and be another graph
         np.testing.assert_allclose(np.asarray(function(asarray(a, device=backend))), on_numpy(a), rtol=1e-4, atol=1e-5)
     assert len(compiled) <= 2 * kernels
@@ -56,30 +56,6 @@ def test_a_shape_that_recurs_gets_a_plan_of_its_own() -> None:
         a = drawn(n, 3)
         np.testing.assert_allclose(np.asarray(asarray(a, device=backend) * 3.25 - 0.5), a * 3.25 - 0.5, rtol=1e-5)
     assert len(backend._plans) == 2  # of the first shape, and of the one that recurs
-
-
-@pytest.mark.parametrize(
-    "shapes",
-    [
-        [(5, 5), (7, 7), (7, 9), (9, 7), (3, 3)],
-        [(4, 8), (8, 16), (8, 8), (5, 3)],
-        [(2, 3), (3, 2), (6, 6), (2, 3)],
-        [(3, 4), (1, 4), (1, 1), (4, 1), (0, 4), (5, 0), (5, 6)],
-        [(1, 1), (2, 2), (1, 2), (2, 1), (7, 3)],
-    ],
-    ids=str,
-)
-def test_lengths_that_are_equal_or_multiples_by_chance_need_not_stay_so(shapes: list[tuple[int, int]]) -> None:
-    backend = WgpuBackend()
-    for n, m in shapes:
-        a, b = drawn(n, m), drawn(m, n)
-        x, y = asarray(a, device=backend), asarray(b, device=backend)
-        np.testing.assert_allclose(np.asarray(x @ y), a @ b, rtol=1e-4, atol=1e-5)
-        np.testing.assert_allclose(np.asarray(x * 2 + F.permute_dims(y, (1, 0))), a * 2 + b.T, rtol=1e-5)
-        np.testing.assert_allclose(np.asarray(x.reshape((-1,)) + 1), a.reshape(-1) + 1)
-        np.testing.assert_allclose(np.asarray(x + y.sum(1)), a + b.sum(1), rtol=1e-4, atol=1e-5)
-        if a.size:
-            np.testing.assert_array_equal(np.asarray(x.argmax(1)), a.argmax(1))
 
 
 @pytest.mark.parametrize(
@@ -113,44 +89,6 @@ def served(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     return out
 
 
-# name -> (a function of F, which is emberlet.functional or NumPy, and arrays; the arrays' shapes in each call)
-BROADCAST: dict[str, tuple[Callable[..., Any], list[tuple[tuple[int, ...], ...]]]] = {
-    "row, column": (lambda F, a, b: a + b, [((3, 4), (1, 4)), ((3, 4), (3, 1)), ((2, 5), (1, 1)), ((2, 5), (2, 5))]),
-    "both": (lambda F, a, b: a * b, [((3, 1), (1, 4)), ((1, 4), (3, 1)), ((5, 1), (1, 2)), ((1, 6), (7, 1))]),
-    "rank 1": (lambda F, a, b: a + b, [((4,), (4,)), ((5,), (1,)), ((1,), (6,)), ((1,), (1,))]),
-    "where": (
-        lambda F, a, b: F.where(a > 0, b, 0.0),
-        [((1, 6), (4, 6)), ((4, 1), (4, 6)), ((1, 1), (4, 6)), ((4, 6), (1, 6)), ((4, 6), (4, 1))],
-    ),
-    "broadcast_to": (
-        lambda F, a, b: F.broadcast_to(a, b.shape) * 1.5,
-        [((3, 1), (3, 3)), ((1, 1), (3, 3)), ((1, 3), (3, 3)), ((1, 5), (5, 5)), ((4, 1), (4, 4))],
-    ),
-    "batch of a product": (
-        lambda F, a, b: F.matmul(a, b),
-        [((2, 3, 4), (1, 4, 5)), ((1, 3, 4), (2, 4, 5)), ((2, 3, 4), (2, 4, 5)), ((1, 3, 4), (3, 4, 5))],
-    ),
-    "vectors in a product": (
-        lambda F, a, b: F.matmul(a, b),
-        [((3, 4), (4, 5)), ((1, 4), (4, 5)), ((3, 1), (1, 5)), ((3, 4), (4, 1)), ((1, 1), (1, 1))],
-    ),
-    "mean": (
-        lambda F, a, b: a - F.mean(b, axis=0, keepdims=True),
-        [((6, 4), (6, 4)), ((6, 4), (1, 4)), ((6, 4), (6, 1)), ((1, 4), (5, 4))],
-    ),
-}
-
-
-@pytest.mark.parametrize("name", BROADCAST)
-def test_other_axes_may_broadcast_in_each_call(name: str) -> None:
-    function, calls = BROADCAST[name]
-    backend = WgpuBackend()
-    for shapes in calls + calls[::-1]:
-        arrays = [drawn(*shape) for shape in shapes]
-        found = np.asarray(function(F, *[asarray(a, device=backend) for a in arrays]))
-        np.testing.assert_allclose(found, function(np, *arrays), rtol=1e-5, atol=1e-5, err_msg=str(shapes))
-
-
 @pytest.mark.parametrize("name", ["row", "column", "batch"])
 def test_shapes_that_broadcast_the_same_axes_share_a_plan(name: str, served: list[bool]) -> None:
     backend = WgpuBackend()
@@ -176,24 +114,3 @@ def test_large_products_have_other_kernels_than_small_ones(compiled: list[str], 
         pipelines.append(len(compiled))
     assert served == [False, True, True, True, True, True]
     assert pipelines == [1, 2, 2, 3, 3, 3]
-
-
-def test_results_and_what_they_were_made_of_may_be_read_in_any_order() -> None:
-    backend = WgpuBackend()
-    for n in (3, 5, 8, 13):
-        a = drawn(n, 4)
-        x = asarray(a, device=backend)
-        y = x * 2 + 1
-        z = y.sum(0)
-        kept = (y - 1) / 2
-        np.testing.assert_allclose(np.asarray(z), (a * 2 + 1).sum(0), rtol=1e-4, atol=1e-5)
-        np.testing.assert_allclose(np.asarray(kept), a, rtol=1e-5, atol=1e-6)
-        np.testing.assert_allclose(np.asarray(y), a * 2 + 1, rtol=1e-5)
-
-
-def test_fills_and_numbers_are_those_of_the_call() -> None:
-    backend = WgpuBackend()
-    for k, n in enumerate((3, 5, 8, 13, 5)):
-        a = drawn(n, 4)
-        found = asarray(a, device=backend) * (k + 0.5) + F.full((n, 4), float(k), device=backend)
-        np.testing.assert_allclose(np.asarray(found), a * (k + 0.5) + k, rtol=1e-5, atol=1e-6)

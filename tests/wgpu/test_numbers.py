@@ -56,7 +56,7 @@ EAGER = {
 
 
 @every("name", EAGER)
-def test_a_hundred_numbers_take_the_pipelines_of_one(gpu, compiled, name):
+def test_any_number_takes_the_pipelines_of_one(gpu, compiled, name):
     work = EAGER[name]
     values = np.random.default_rng(1).integers(-9, 9, (16, 24)).astype("float32")
     x, same = asarray(values, device=gpu), asarray(values, device="numpy")
@@ -65,7 +65,7 @@ def test_a_hundred_numbers_take_the_pipelines_of_one(gpu, compiled, name):
     ):  # if another test has met this graph at other sizes, the shape gets kernels of its own late
         np.asarray(work(x, 1))
     compiled.clear()
-    for k in range(2, 102):
+    for k in range(2, 27):
         got, want = np.asarray(work(x, k)), np.asarray(work(same, k))
         np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5, err_msg=f"k = {k}")
     assert not compiled
