@@ -123,7 +123,7 @@ def worthwhile(
             around = next((path[:n] for n in range(len(path) - 1, 0, -1) if path[:n] in kept), None)
             if around is not None:
                 steps[around] |= steps[path]
-                steps[around].discard(_step(path, around))
+                steps[around].discard(_step(path))
     return kept
 
 
@@ -144,13 +144,13 @@ def _steps(candidates: set[Path], paths: Sequence[Path]) -> dict[Path, set[Any]]
     for i, path in enumerate(paths):
         held = [path[:n] for n in range(1, len(path) + 1) if path[:n] in steps]
         for outer, inner in pairwise(held):
-            steps[outer].add(_step(inner, outer))
+            steps[outer].add(_step(inner))
         if held:
             steps[held[-1]].add(i)
     return steps
 
 
-def _step(inner: Path, outer: Path) -> Path:
+def _step(inner: Path) -> Path:
     return (*inner[:-1], "*") if inner[-1].isdigit() else inner
 
 

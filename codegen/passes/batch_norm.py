@@ -106,7 +106,7 @@ def before(norm: BatchNormalization, layer: Conv | Gemm | MatMul, walk: Walk) ->
         axis, groups, out = (1 if columns else 0), 1, weight.shape[0 if columns else 1]
     if bias is not None and bias.size != out:
         return None
-    scaled = _scaled(weight, norm, axis, groups, out_groups=isinstance(layer, Conv))
+    scaled = _scaled(weight, norm, axis, groups)
 
     def shift() -> Tensor:
         """bias + the contribution of the shift to each output."""
@@ -134,9 +134,9 @@ def plain(layer: Gemm) -> bool:
     return c.alpha == 1.0 and c.beta == 1.0 and not c.trans_a
 
 
-def _scaled(weight: Value, norm: BatchNormalization, axis: int, groups: int, out_groups: bool = False) -> Value:
+def _scaled(weight: Value, norm: BatchNormalization, axis: int, groups: int) -> Value:
     """The weight times the scale along an axis. groups: the number of parts of the scale, each for a part of axis 0
-    (the outputs if out_groups, else the inputs of a transposed convolution)."""
+    (the outputs of a convolution, the inputs of a transposed one)."""
 
     def compute() -> Tensor:
         scale, _ = _affine(norm)

@@ -182,7 +182,7 @@ def exchanged(node: Node[Any], walk: Walk) -> Change | None:
     a, b, c = source.shape, merged.shape, out.shape
     if a is None or b is None or c is None or len(a) != len(c) or len(b) != 3 or len(a) < 3:
         return None
-    if not (_sure(a[-2:]) and a[-2:] == b[-2:] and c[-2:] == (a[-1], a[-2]) and _leading(flat, node, a, c)):
+    if not (_sure(a[-2:]) and a[-2:] == b[-2:] and c[-2:] == (a[-1], a[-2]) and _leading(a, c)):
         return None
     rank = len(a)
     config = TransposeConfig((*range(rank - 2), rank - 1, rank - 2))
@@ -193,7 +193,7 @@ def exchanged(node: Node[Any], walk: Walk) -> Change | None:
     )
 
 
-def _leading(flat: Node[Any], node: Node[Any], a: Shape, c: Shape) -> bool:
+def _leading(a: Shape, c: Shape) -> bool:
     """Whether the leading axes are certain to be restored: all are known, or all but one."""
     lead = list(zip(a[:-2], c[:-2], strict=True))
     return sum(not _same(x, y) for x, y in lead) <= 1

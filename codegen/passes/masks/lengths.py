@@ -55,7 +55,7 @@ def limited(node: Attention, terms: Terms) -> Change | None:
     if mask[-1:] != keys[-2:-1] or None in mask[-1:]:
         return None
     found = hidden(node.inputs[3], terms)
-    counted = None if found is None else lengths(found.seen, found.shape, terms)
+    counted = None if found is None else lengths(found.seen, terms)
     if found is None or counted is None:
         return None
     batch = shape_of(counted)
@@ -143,7 +143,7 @@ def filled(a: Argument, walk: Walk) -> float | None:
     return number(a) if node is None else float(node.config.value.item())
 
 
-def lengths(seen: Truth, shape: Shape, terms: Terms) -> Argument | None:
+def lengths(seen: Truth, terms: Terms) -> Argument | None:
     """The lengths, (batch) or (batch, 1, …), if a term says that the key's index is less than they are."""
     truth, holds = (seen.item, False) if isinstance(seen, Negated) else (seen, True)
     if not isinstance(truth, Element) or truth.name not in terms.arguments:

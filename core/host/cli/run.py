@@ -53,7 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         import json
 
-        print(json.dumps(_report(results, seconds, arguments.backend), indent=2))
+        print(json.dumps(_report(results, seconds), indent=2))
         return 0
     for name, x in results.items():
         print(plain(f"{name}: {x.dtype} {x.shape} {first_elements(x)}"))
@@ -68,7 +68,7 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _report(outputs: dict[str, Tensor], seconds: list[float], backend: str | None) -> dict[str, Any]:
+def _report(outputs: dict[str, Tensor], seconds: list[float]) -> dict[str, Any]:
     described = {}
     for name, x in outputs.items():
         one: dict[str, Any] = {"dtype": str(x.dtype), "shape": list(x.shape), "backend": repr(x.backend)}

@@ -105,7 +105,7 @@ def lines(r: Report) -> list[str]:
         rows = [[x.name, f"{x.weights:,}", f"{x.alone:.3%}"] for x in r.layers[:10]]
         out += ["", *table([f"worst layers, on {r.alone} samples", "weights", "difference alone"], rows)]
     if r.kept:
-        rows = [_kept(k, r) for k in r.kept]
+        rows = [_kept(k) for k in r.kept]
         out += ["", *table([f"kept in float, on {r.few} samples", "size", "difference", _share_word(r)], rows)]
     return out
 
@@ -115,7 +115,7 @@ def _share_word(r: Report) -> str:
     return "accuracy" if c.accuracy is not None else "same class" if c.same_best is not None else "agreement"
 
 
-def _kept(k: Kept, r: Report) -> list[str]:
+def _kept(k: Kept) -> list[str]:
     name = f"the worst {k.count}, to {k.last}" if k.count > 1 else k.last or "none"
     return [name, size(k.nbytes), f"{k.comparison.rms:.3%}", f"{k.comparison.share:.2%}"]
 

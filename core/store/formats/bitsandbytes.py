@@ -69,7 +69,7 @@ class _Weight(NamedTuple):
 
     @classmethod
     def of(cls, store: Store, name: str, state: str) -> _Weight:
-        said = _state(store, name, state)
+        said = _state(store, state)
         shape, block = said.get("shape"), said.get("blocksize")
         if not isinstance(shape, list) or not all(_is_size(n, 0) for n in shape):
             raise FormatError(f"{store.origin}: {name}: its state has no shape")
@@ -161,7 +161,7 @@ def _finite(n: Any) -> float | None:
     return float(n) if type(n) in (int, float) and abs(n) <= LARGEST else None
 
 
-def _state(store: Store, name: str, state: str) -> dict[str, Any]:
+def _state(store: Store, state: str) -> dict[str, Any]:
     """The JSON of a state."""
     if store[state].nbytes > LONGEST or store[state].dtype is not dtypes.uint8:
         raise FormatError(f"{store.origin}: {state} is no JSON")

@@ -47,7 +47,7 @@ def dump(store: Store, file: IO[bytes], metadata: dict[str, str]) -> int:
     whole = b"".join(head)
     written = file.write(whole + bytes(-len(whole) % ALIGNMENT))
     for name, s in store.items():
-        raw = _blocks(name, s.packed, kinds[name]) if kinds[name] in BLOCKS and s.packed else s.raw()
+        raw = _blocks(name, s.packed) if kinds[name] in BLOCKS and s.packed else s.raw()
         if len(raw) != _nbytes(s, kinds[name]):
             raise FormatError(f"tensor {name!r} gave {len(raw)} bytes where {_nbytes(s, kinds[name])} were announced")
         written += file.write(raw) + file.write(bytes(-len(raw) % ALIGNMENT))
@@ -103,7 +103,7 @@ def _nbytes(s: Snapshot, kind: int) -> int:
     return int(s.dtype.nbytes(s.size)) if block is None else s.size // block.weights_each * block.nbytes
 
 
-def _blocks(name: str, packed: Packed, kind: int) -> memoryview:
+def _blocks(name: str, packed: Packed) -> memoryview:
     """The bytes of a weight's blocks."""
     levels, scale, least = packed.read()
     backend = levels.backend

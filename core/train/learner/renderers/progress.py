@@ -18,7 +18,6 @@ class Progress:
         self.steps: dict[str, list[tuple[float, float]]] = {}
         self.current: Step | None = None
         self.num_epochs = 0
-        self.first_epoch = 1
         self.rate = 0.0
         self._every = 1
         self._count = self._items = 0
@@ -28,7 +27,7 @@ class Progress:
 
     def begin(self, history: History, epoch: int, num_epochs: int) -> None:
         """A training begins with an epoch."""
-        self.history, self.first_epoch, self.num_epochs = history, epoch, num_epochs
+        self.history, self.num_epochs = history, num_epochs
         self._began = time.monotonic()
 
     def epoch(self) -> None:
