@@ -28,7 +28,9 @@ class _Function(Function):
 
 
 # name -> (types of the parameters, type of the result, function that writes the code)
-_FUNCTIONS = {**vectors.FUNCTIONS, **numbers.FUNCTIONS, **integers.FUNCTIONS}
+_FUNCTIONS = {}
+for _module in (vectors, numbers, integers):
+    _FUNCTIONS.update(_module.FUNCTIONS)
 # Operations that are functions of four float32, and of one.
 VECTOR = tuple([name for name in _FUNCTIONS if _FUNCTIONS[name][:2] == (("v128",), "v128")])
 ONE = tuple([name for name in _FUNCTIONS if _FUNCTIONS[name][:2] == (("f32",), "f32")])
