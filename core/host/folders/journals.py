@@ -90,7 +90,7 @@ def finish(folder: Folder) -> None:
             folder.remove(journal.draft)
 
 
-def _held(folder: Folder, journal: Journal, name: str, number: list[int]) -> os.stat_result | None:
+def _held(folder: Folder, journal: Journal, name: str, target: str, number: list[int]) -> os.stat_result | None:
     """A file of the draft, None if an earlier process moved it."""
     with contextlib.suppress(OSError), folder.inside(journal.draft) as draft, reached(draft, name) as (place, base, _):
         found = place.stat(base)
@@ -101,7 +101,7 @@ def _held(folder: Folder, journal: Journal, name: str, number: list[int]) -> os.
 
 def do(folder: Folder, journal: Journal) -> None:
     for name, target, number in journal.moves:
-        if _held(folder, journal, name, number) is not None:
+        if _held(folder, journal, name, target, number) is not None:
             with folder.inside(journal.draft) as draft, reached(draft, name) as (place, base, _):
                 with reached(folder, target, make=True) as (into, new, _):
                     place.move(base, into, new)
