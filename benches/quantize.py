@@ -5,9 +5,10 @@ ResNet-50 (weights drawn at random, images too: the float model's classes are th
 language model of 15 million parameters on a prompt, and silero where a folder of models lies beside the checkout.
 
 emberlet: weights in 8 and in 4 bits (a scale for 32 weights; GPTQ for small models), and 8 bits with activations.
-onnxruntime: `quantize_static` with a scale for each channel; for the language model `quantize_dynamic`, and MatMulNBits
-with 4 bits. emberlet runs on the fastest way of this machine's processor that is installed: native, WebAssembly or
-NumPy. A second table compares its own float and int8 on each backend.
+onnxruntime: `quantize_static` with a scale for each channel. Of the language model and silero both quantize activations
+by the range of each call: onnxruntime by `quantize_dynamic`; and for the language model MatMulNBits with 4 bits.
+emberlet runs on the fastest way of this machine's processor that is installed: native, WebAssembly or NumPy. A second
+table compares its own float and int8 on each backend.
 
 Both take and give NumPy arrays. Each row is a process of its own, with one thread and then with two (on NumPy two
 processes), and so is each backend of the second table; the least time of a call counts. What takes longer than --limit
@@ -58,13 +59,14 @@ Arrays = Mapping[str, NDArray[Any]]
 
 class Case(NamedTuple):
     """A model as ONNX, samples of its inputs (a row of the arrays with axes each), and their labels, None for the float
-    model's. language: whether it is one, which is quantized without calibrated activations. large: whether its weights
-    of 4 bits are rounded to the nearest."""
+    model's. language: whether it is a language model; dynamic: whether activations are quantized by the range of each
+    call. large: whether its weights of 4 bits are rounded to the nearest."""
 
     model: Any
     samples: Arrays
     labels: NDArray[Any] | None = None
     language: bool = False
+    dynamic: bool = False
     large: bool = False
 
 
@@ -117,7 +119,7 @@ def llama() -> Case:
     empty = np.zeros((8, sizes.heads, 0, sizes.width // sizes.heads), np.float32)
     caches = {f"past_key_values.{n}.{what}": empty for n in range(sizes.layers) for what in ("key", "value")}
     tokens = draw.integers(0, sizes.words, (8, 32))
-    return Case(decoder(sizes), {"tokens": tokens, **caches}, language=True)
+    return Case(decoder(sizes), {"tokens": tokens, **caches}, language=True, dynamic=True)
 
 
 def silero() -> Case:
@@ -127,9 +129,8 @@ def silero() -> Case:
         sound = np.frombuffer(file.readframes(file.getnframes()), np.int16).astype(np.float32) / 32768
     windows = np.stack([sound[at : at + 576] for at in range(0, len(sound) - 576, 2048)])[:64]
     states = np.zeros((len(windows), 2, 1, 128), np.float32)
-    return Case(
-        SHARED / "silero_vad.onnx", {"input": windows[:, None], "state": states, "sr": np.full(len(windows), 16000)}
-    )
+    samples = {"input": windows[:, None], "state": states, "sr": np.full(len(windows), 16000)}
+    return Case(SHARED / "silero_vad.onnx", samples, dynamic=True)  # all of it lies in branches, without ranges
 
 
 CASES: dict[str, Callable[[], Case]] = {
@@ -182,11 +183,10 @@ def save(name: str, case: Case) -> Path:
 
 def kinds(case: Case) -> list[str]:
     """The rows of a model."""
-    found = ["onnxruntime float", "onnxruntime int8", *(["onnxruntime int4"] if case.language else []), *OPTIONS]
-    return [kind for kind in found if not (case.language and kind == "emberlet int8")]
+    return ["onnxruntime float", "onnxruntime int8", *(["onnxruntime int4"] if case.language else []), *OPTIONS]
 
 
-def prepare(kind: str, folder: Path, language: bool, large: bool) -> None:
+def prepare(kind: str, folder: Path, dynamic: bool, large: bool) -> None:
     """Write the quantized model of a row, unless it is there."""
     if kind == "onnxruntime float":
         return
@@ -199,12 +199,12 @@ def prepare(kind: str, folder: Path, language: bool, large: bool) -> None:
         samples = dict(held)
     try:
         if who == "onnxruntime":
-            theirs(what, folder / "float.onnx", draft, rows(Case(None, samples)), language)
+            theirs(what, folder / "float.onnx", draft, rows(Case(None, samples)), dynamic)
         else:
             chosen = dict(OPTIONS[kind])
             if large:
                 chosen.pop("method", None)
-            ours(folder / "float.onnx", draft, samples, chosen)
+            ours(folder / "float.onnx", draft, samples, chosen, dynamic)
         draft.replace(target)
     finally:
         if draft.is_dir():
@@ -212,11 +212,11 @@ def prepare(kind: str, folder: Path, language: bool, large: bool) -> None:
         draft.unlink(missing_ok=True)
 
 
-def ours(path: Path, folder: Path, samples: Arrays, options: dict[str, Any]) -> None:
+def ours(path: Path, folder: Path, samples: Arrays, options: dict[str, Any], dynamic: bool) -> None:
     """Write a quantized module, or the float one without options."""
     from emberlet.codegen import generate
     from emberlet.codegen.quantized import writing
-    from emberlet.host.cli.quantize.models import Source, Static
+    from emberlet.host.cli.quantize.models import Dynamic, Source, Static
     from emberlet.host.cli.quantize.samples import fitted
 
     folder.mkdir()
@@ -229,7 +229,12 @@ def ours(path: Path, folder: Path, samples: Arrays, options: dict[str, Any]) -> 
     def fit(inputs: Any) -> Any:
         return fitted(dict(samples), inputs, {})
 
-    source = Static(str(path), "model", fit, "minmax", 99.99, quiet) if activations else Source(str(path), "model")
+    if activations and dynamic:
+        source: Source = Dynamic(str(path), "model")
+    elif activations:
+        source = Static(str(path), "model", fit, "minmax", 99.99, quiet)
+    else:
+        source = Source(str(path), "model")
     scheme = writing.Scheme(**chosen)
     source.choose(scheme, False, fit(source.inputs), quiet)
     model, text, more = source.final(scheme)
@@ -240,7 +245,7 @@ def quiet(_: str) -> None:
     pass
 
 
-def theirs(what: str, path: Path, target: Path, calls: list[dict[str, NDArray[Any]]], language: bool) -> None:
+def theirs(what: str, path: Path, target: Path, calls: list[dict[str, NDArray[Any]]], dynamic: bool) -> None:
     """Write the model that onnxruntime quantizes."""
     from onnxruntime.quantization import CalibrationDataReader, QuantType, quantize_dynamic, quantize_static
 
@@ -256,8 +261,9 @@ def theirs(what: str, path: Path, target: Path, calls: list[dict[str, NDArray[An
         from tools.decoder_model import decoder
 
         onnx.save(decoder(bits=4), target)
-    elif language:
-        quantize_dynamic(str(path), str(target), per_channel=True, weight_type=QuantType.QInt8)
+    elif dynamic:
+        more = {"EnableSubgraph": True}
+        quantize_dynamic(str(path), str(target), per_channel=True, weight_type=QuantType.QInt8, extra_options=more)
     else:
         import onnx
 
@@ -339,7 +345,7 @@ def child(kinds: list[str], folder: Path, threads: list[int], options: argparse.
         for count in threads:
             said: dict[str, Any] = {"kind": kind, "threads": count}
             try:
-                prepare(kind, folder, options.language, options.large)
+                prepare(kind, folder, options.dynamic, options.large)
                 run, size, where = opened(kind, folder, count, options.on or fastest())
                 if where == "numpy" and count != threads[0]:
                     continue
@@ -383,7 +389,7 @@ def measured(name: str, options: argparse.Namespace, share: float) -> Measured:
     case = CASES[name]()
     folder = save(name, case)
     out = Measured([], [], [])
-    flags = ["--seconds", str(options.seconds), *["--language"] * case.language, *["--large"] * case.large]
+    flags = ["--seconds", str(options.seconds), *["--dynamic"] * case.dynamic, *["--large"] * case.large]
 
     def ask(wanted: list[str], threads: Sequence[int], where: str, *more: str) -> dict[tuple[str, int], dict[str, Any]]:
         """What is measured of (kind, threads), in one process; notes say what is not."""
@@ -439,12 +445,12 @@ def _line(name: str, kind: str, folder: Path, found: dict[int, dict[str, Any]], 
 
 
 def backends(name: str) -> list[str]:
-    """Where a model's float and int8 are compared, of what is installed; plain Python and the GPU for small models."""
-    small_ones = name in ("digits", "wake word", "mobile_cnn")
+    """Where a model's float and int8 are compared, of what is installed; plain Python for small models only."""
+    found = dict.fromkeys(("digits", "wake word", "mobile_cnn"), ("native", "wasm", "numpy", "wgpu", "python"))
+    found |= dict.fromkeys(("residual_cnn", "encoder", "llama 15 M"), ("wasm", "numpy"))
+    found |= dict.fromkeys(("squeezenet", "mobilenetv3"), ("wasm", "numpy", "wgpu"))
     needs = {"native": "llvmlite", "wasm": "wasmtime", "numpy": "numpy", "wgpu": "wgpu", "python": "numpy"}
-    if not small_ones:
-        needs = {k: needs[k] for k in (("wasm", "numpy") if name in ("residual_cnn", "mobilenetv3", "encoder") else ())}
-    return [backend for backend, library in needs.items() if find_spec(library)]
+    return [backend for backend in found.get(name, ()) if find_spec(needs[backend])]
 
 
 def _flat(x: NDArray[Any]) -> NDArray[Any]:
@@ -462,7 +468,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--seconds", type=float, default=0.5, metavar="S", help="of calls in each process (0.5)")
     parser.add_argument("--limit", type=float, default=90, metavar="S", help="of each process, at most (default: 90)")
     parser.add_argument("--out", type=Path, default=RESULTS, metavar="FILE", help="write there instead")
-    for flag in ("--language", "--large"):
+    for flag in ("--dynamic", "--large"):
         parser.add_argument(flag, action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--child", nargs=3, help=argparse.SUPPRESS)
     parser.add_argument("--on", help=argparse.SUPPRESS)

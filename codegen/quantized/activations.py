@@ -126,7 +126,7 @@ def _quantized(graph: GraphProto, keep: Collection[str], others: bool) -> Iterat
         if node.domain not in ("", "ai.onnx") or (node.op_type in OTHERS and node.output[0] in left):
             continue
         if node.op_type in PRODUCTS:
-            weight = _weight_of(node, constants, made)
+            weight = weight_of(node, constants, made)
             if weight is not None and (weight[0] in keep or constants[weight[0]].data_type != 1):
                 continue
             if node.input[0] in constants or (weight is None and (node.input[1] in constants or not others)):
@@ -158,7 +158,7 @@ def _ends(name: str, uses: Mapping[str, list[NodeProto]], outputs: Collection[st
     return len(after) == 1 and after[0].op_type == "Softmax" and after[0].output[0] in outputs
 
 
-def _weight_of(
+def weight_of(
     node: NodeProto, constants: Mapping[str, Any], made: Mapping[str, NodeProto]
 ) -> tuple[str, list[int]] | None:
     """(the initializer of a product's weight, its axes in the order of the input's); a Transpose may lie between."""
@@ -227,7 +227,7 @@ def quantized(
     written = {writes for *_, writes in chosen}
     ends = [(n, [*n.input], "") for n in graph.node if n.op_type == "Softmax" and n.input[0] in written]
     for node, reads, _ in [*chosen, *ends]:
-        weight = _weight_of(node, constants, made) if node.op_type in PRODUCTS else None
+        weight = weight_of(node, constants, made) if node.op_type in PRODUCTS else None
         for i, name in enumerate(node.input):
             if name in given and name in reads:
                 read.add(name)

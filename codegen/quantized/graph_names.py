@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from onnx import GraphProto, NodeProto
 
 
-def _graphs(node: NodeProto) -> Iterator[GraphProto]:
+def graphs_of(node: NodeProto) -> Iterator[GraphProto]:
     """The branches and bodies of a node."""
     for a in node.attribute:
         if a.HasField("g"):
@@ -25,7 +25,7 @@ def names_in(graph: GraphProto) -> Iterator[str]:
         yield node.name
         yield from node.input
         yield from node.output
-        for inner in _graphs(node):
+        for inner in graphs_of(node):
             yield from names_in(inner)
 
 
@@ -47,7 +47,7 @@ def names_read(nodes: Iterable[NodeProto]) -> Iterator[str]:
     """The names that nodes read, those in the branches and bodies within them, too."""
     for node in nodes:
         yield from node.input
-        for graph in _graphs(node):
+        for graph in graphs_of(node):
             yield from names_read(graph.node)
             yield from (o.name for o in graph.output)
 
@@ -82,7 +82,7 @@ def rename_inputs(nodes: Iterable[NodeProto], names: Mapping[str, str]) -> None:
     for node in nodes:
         if any(n in names for n in node.input):
             node.input[:] = [names.get(n, n) for n in node.input]
-        for inner in _graphs(node):
+        for inner in graphs_of(node):
             own = {v.name for values in (inner.input, inner.initializer) for v in values}
             own.update(o for n in inner.node for o in n.output)
             outer = {old: new for old, new in names.items() if old not in own}

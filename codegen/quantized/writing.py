@@ -26,18 +26,19 @@ def sign(model: ModelProto) -> None:
 
 class Scheme:
     """How a model is quantized: the arguments of `Module.quantize_weights`. keep: layers that stay floats; method: how
-    the weights are chosen by samples."""
+    the weights are chosen by samples; activations: "dynamic", or None for floats."""
 
     def __init__(
         self, bits: int = 8, mode: str = "symmetric", level: str | int | tuple[int, int] = "channel",
         calibration: str = "min-max", keep: Sequence[str] = (), method: str = "rtn", scale_dtype: str = "float32",
-        value_dtype: str | None = None,
+        value_dtype: str | None = None, activations: str | None = None,
     ) -> None:  # fmt: skip
         from emberlet.functional.quantized.weights import WeightScheme
 
         WeightScheme(bits, mode, level, calibration, scale_dtype, value_dtype)  # raises
         self.bits, self.mode, self.level, self.calibration, self.keep = bits, mode, level, calibration, tuple(keep)
         self.method, self.scale_dtype, self.value_dtype = method, scale_dtype, value_dtype
+        self.activations = activations
 
     @property
     def input_scales(self) -> bool:
@@ -49,6 +50,7 @@ class Scheme:
         found: list[str] = module.quantize_weights(
             self.bits, self.mode, self.level, self.calibration, filter=_chosen(only), keep=self.keep,
             input_scales=self.input_scales, scale_dtype=self.scale_dtype, value_dtype=self.value_dtype,
+            activations=self.activations,
         )  # fmt: skip
         return found
 
@@ -59,6 +61,7 @@ class Scheme:
         found: list[str] = module.quantize_weights(
             self.bits, self.mode, self.level, self.calibration, keep=self.keep, method=self.method, samples=samples,
             correct_bias=correct_bias, tell=tell, scale_dtype=self.scale_dtype, value_dtype=self.value_dtype,
+            activations=self.activations,
         )  # fmt: skip
         return found
 
@@ -69,15 +72,16 @@ class Scheme:
     def with_keep(self, names: Sequence[str]) -> Scheme:
         """The same for a model of which these layers stay floats."""
         return Scheme(
-            self.bits, self.mode, self.level, self.calibration, names, self.method, self.scale_dtype, self.value_dtype
-        )
+            self.bits, self.mode, self.level, self.calibration, names, self.method, self.scale_dtype, self.value_dtype,
+            self.activations,
+        )  # fmt: skip
 
     def code(self) -> str:
         """The call, as Python."""
         given = [f"bits={self.bits}"]
         defaults = (
             ("mode", "symmetric"), ("level", "channel"), ("calibration", "min-max"), ("input_scales", False),
-            ("scale_dtype", "float32"), ("value_dtype", None),
+            ("scale_dtype", "float32"), ("value_dtype", None), ("activations", None),
         )  # fmt: skip
         given += [f"{key}={_literal(getattr(self, key))}" for key, value in defaults if getattr(self, key) != value]
         if self.keep:

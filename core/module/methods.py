@@ -313,6 +313,7 @@ def quantize_weights(
     tell=None,
     scale_dtype="float32",
     value_dtype=None,
+    activations=None,
 ):
     """Store the weights of layers in 8, 4 or 2 bits (QuantizedWeight); returns the names of these layers: Linear,
     convolutions, Embedding, Bilinear, and those within recurrent layers and attention. Layers with 1
@@ -323,7 +324,8 @@ def quantize_weights(
     absolute weight. filter: which layers, by the name of their weight (see `load_from`); keep: names of layers that
     stay as they are. scale_dtype: that of the scales, float32, float16, bfloat16, float8_e8m0fnu or float8_e4m3fn;
     value_dtype: None for integers, float8_e4m3fn, float8_e5m2 or float4_e2m1fn (WeightScheme). fake: keep
-    the weights and only compute with quantized ones (FakeQuantizedWeight).
+    the weights and only compute with quantized ones (FakeQuantizedWeight). activations: "dynamic" lets Linear and
+    convolutions multiply integers, to which they quantize their inputs by the range of each call; None: floats.
 
     method: "rtn" rounds each weight to the nearest. "gptq" corrects weights of Linear and of convolutions that are
     left to round for the error of the others (Frantar et al. 2022); "awq" multiplies weights of Linear by a number for
@@ -341,7 +343,7 @@ def quantize_weights(
         refuse("quantizing")
     return quantize_weights(
         self, bits, mode, level, calibration, filter, fake, keep, input_scales, method, samples, correct_bias, tell,
-        scale_dtype, value_dtype,
+        scale_dtype, value_dtype, activations,
     )  # fmt: skip
 
 

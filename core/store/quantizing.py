@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from math import prod
 from typing import Any
 
@@ -19,6 +19,7 @@ from ..nn.conv_transpose import ConvTranspose
 from ..nn.embedding import Embedding
 from ..nn.linear import Linear
 from ..nn.quantized_layers import (
+    QuantizedConv,
     QuantizedConv1d,
     QuantizedConv2d,
     QuantizedConv3d,
@@ -139,18 +140,47 @@ def quantize_weights(
     module: Module, bits: int, mode: str, level: Level, calibration: str, filter: Filtering, fake: bool,
     kept: Sequence[str], input_scales: bool = False, method: str = "rtn", samples: Sequence[Any] | None = None,
     correct_bias: bool = False, tell: Callable[[str], None] | None = None, scale: Any = "float32", value: Any = None,
+    activations: str | None = None,
 ) -> list[str]:  # fmt: skip
     """See Module.quantize_weights."""
+    if activations is not None:
+        _check_dynamic(activations, mode, level, fake, input_scales or method == "awq", scale, value)
     names = _quantize(
         module, bits, mode, level, calibration, filter, fake, kept, input_scales, method, samples, correct_bias, tell,
         scale, value,
     )  # fmt: skip
+    if activations is not None:
+        _compute_with_integers(module, names)
     if not fake:
         layers = {
             name[:-1]: layer.weight.scale for name, _, layer, _ in layers_with_weights(module) if name[:-1] in names
         }
         check_scales({name: param.val() for name, param in layers.items() if param.is_initialized})
     return names
+
+
+def _check_dynamic(
+    activations: str, mode: str, level: Level, fake: bool, scaled: bool, scale: Any, value: Any
+) -> None:  # fmt: skip
+    """Raise UnsupportedError unless layers with such weights can quantize their inputs."""
+    if activations != "dynamic":
+        raise UnsupportedError(f"activations is None or 'dynamic', found {activations!r}; ranges that samples have are "
+                               "those of `emberlet quantize --activations`")  # fmt: skip
+    whole = mode == "symmetric" and level in ("tensor", "channel") and str(scale) == "float32" and value is None
+    if fake or scaled or not whole:
+        raise UnsupportedError(
+            "layers that quantize their inputs have symmetric weights of integers with one float32 scale for a channel "
+            "or all: leave out activations, or mode, level, scale_dtype, value_dtype, fake, input_scales and awq"
+        )
+
+
+def _compute_with_integers(module: Module, names: Collection[str]) -> None:
+    """Let layers quantize their inputs by the range of each call. Those of gates stay as they are: recurrent layers
+    read their weights."""
+    for name, container, layer, _ in layers_with_weights(module):
+        whole = isinstance(layer, (QuantizedLinear, QuantizedConv)) and "GateController" not in container
+        if whole and name[:-1] in names:
+            layer.input = "dynamic"
 
 
 def _quantize(

@@ -148,7 +148,8 @@ COMMANDS = [
     *(f"quantize d.onnx --calibration d.npz --out out --time none {options}".rstrip() for options in (
         "", "--bits 4", "--bits 2 --scheme affine", "--scheme tensor", "--bits 4 --scheme affine,2",
         "--bits 4 --scheme 3",
-        "--scheme odd", "--scheme 0", "--activations", "--activations --method entropy", "--activations --method mse",
+        "--scheme odd", "--scheme 0", "--activations", "--activations dynamic", "--activations odd",
+        "--activations dynamic --method mse", "--activations --method entropy", "--activations --method mse",
         "--activations --method percentile --percentile 99", "--percentile 50", "--activations --bits 4", "--keep fc",
         "--keep none", "--keep-worst 1", "--keep-worst -1", "--labels y", "--labels z", "--samples 2", "--samples 0",
         "--input x=x", "--input x=z", "--input x", "--name other", "--preprocess none:none", "--fail-below 0.1",

@@ -751,3 +751,58 @@ def test_labels_of_several_shapes_are_refused(digits: Path, tmp_path: Path, embe
     said = emberlet("quantize", digits, "--calibration", tmp_path / "rows.parquet", "--labels", "label", "--out",
                     tmp_path / "out", "--time", "none")  # fmt: skip
     assert said.status == 2 and "expected numbers of classes" in said.err and "EMBERLET_TRACEBACK" not in said.err
+
+
+def test_activations_by_the_range_of_each_call(digits: Path, data: Path, tmp_path: Path, emberlet: Any) -> None:
+    onnxruntime = pytest.importorskip("onnxruntime")
+    from emberlet.host.cli.model import load
+
+    out = tmp_path / "out"
+    words = ["quantize", digits, "--calibration", data, "--labels", "label", "--time", "none", "--samples", 64,
+             "--activations", "dynamic"]  # fmt: skip
+    said = emberlet(*words, "--out", out, "--keep", "fc2", "--json")
+    assert said.status == 0, said.err
+    report = json.loads(said.out)
+    assert report["activations"] == "by the range of each call"
+    assert report["comparison"]["rms"] < 0.01 and report["comparison"]["accuracy"] > 0.95
+    text = (out / "digits.py").read_text("utf-8")
+    assert text.count('input="dynamic"') == 3 and "nn.Linear(" in text
+    x = RNG.normal(size=(5, 1, 8, 8)).astype(np.float32)
+    session = onnxruntime.InferenceSession(str(out / "digits.onnx"), providers=["CPUExecutionProvider"])
+    found = np.asarray(load(str(out / "digits.py"), "numpy").model.compile(backend="numpy")(x))
+    np.testing.assert_allclose(found, session.run(None, {session.get_inputs()[0].name: x})[0], rtol=1e-4, atol=1e-4)
+    # A generated module gets a line, and no ONNX file.
+    assert emberlet("codegen", digits, "--out", tmp_path / "wide").status == 0
+    said = emberlet(*words[:1], tmp_path / "wide" / "digits.py", *words[2:], "--out", tmp_path / "small")
+    assert said.status == 0, said.err
+    text = (tmp_path / "small" / "digits.py").read_text("utf-8")
+    assert 'self.quantize_weights(bits=8, activations="dynamic")' in text
+    assert not (tmp_path / "small" / "digits.onnx").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [(["--bits", 4], "needs weights of 8 bits"), (["--method", "entropy"], "leave out --method"),
+     (["--onnx", "qdq"], "leave out --onnx"), (["--weights", "awq"], "leave out gptq and awq")],
+)  # fmt: skip
+def test_what_the_range_of_each_call_leaves_no_choice_of_is_refused(
+    words: list[Any], why: str, digits: Path, data: Path, tmp_path: Path, emberlet: Any
+) -> None:
+    said = emberlet("quantize", digits, "--calibration", data, "--labels", "label", "--out", tmp_path / "out",
+                    "--activations", "dynamic", *words)  # fmt: skip
+    assert said.status == 2
+    assert why in said.err
+
+
+def test_a_model_without_ranges_is_sent_to_dynamic_activations(tmp_path: Path, emberlet: Any) -> None:
+    text = f"""net (float[4, 3] x, bool c) => (float[4, 3] y) {WEIGHT}>
+    {{ y = If(c) <then_branch = a () => (float[4, 3] p) {{ p = MatMul(x, w) }},
+                  else_branch = b () => (float[4, 3] q) {{ q = Identity(x) }}> }}"""
+    model, samples = saved(text, tmp_path, x=RNG.normal(size=(3, 4, 3)).astype(np.float32), c=np.ones(3, bool))
+    words = ["quantize", model, "--calibration", samples, "--out", tmp_path / "out", "--time", "none", "--activations"]
+    said = emberlet(*words)
+    assert said.status == 2
+    assert "--activations dynamic" in said.err
+    said = emberlet(*words, "dynamic")
+    assert said.status == 0, said.err
+    assert 'input="dynamic"' in (tmp_path / "out" / "m.py").read_text("utf-8")

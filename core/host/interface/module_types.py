@@ -59,7 +59,7 @@ OWN_TYPES = {
     "QuantizedWeight.param": "Param",
     "QuantizedWeight.scheme": "Any", "QuantizedWeight.weight": "Tensor", "QuantizedWeight.shape": "Sequence[int]",
     "FakeQuantizedWeight.real": "Param", "FakeQuantizedWeight.scheme": "Any", "Module.keep": "Sequence[str]",
-    "Module.scale_dtype": "DType | str", "Module.value_dtype": "DType | str | None",
+    "Module.scale_dtype": "DType | str", "Module.value_dtype": "DType | str | None", "Module.activations": "str | None",
     "Module.samples": "Sequence[Any]", "Module.tell": "Callable[[str], None]",
     "Module.rename": "Renaming | None", "Module.contiguous": "bool | None", "Module.format": "str | None",
     "Module.skip_enum_variants": "bool | None", "Module.shard": "int | None", "Module.layout": "str | None",

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ....errors import EmberletError
 from ....functional.quantized.weights import WeightScheme
@@ -13,6 +14,9 @@ from ...extras import missing, require
 from ...quantization.report import Report
 from ..plain import noted, plain
 from ..progress import step
+
+if TYPE_CHECKING:
+    from .models import Source
 
 WEIGHTS = ("rtn", "gptq", "awq")  # store/weight_methods, which needs NumPy
 SCALES = {"float16": "float16", "bfloat16": "bfloat16", "e8m0": "float8_e8m0fnu", "ue4m3": "float8_e4m3fn"}
@@ -55,9 +59,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="write an ONNX file with the quantized weights, too: DequantizeLinear of integers, or MatMulNBits for "
         "products of matrices",
     )
-    parser.add_argument("--activations", action="store_true", help="quantize activations to 8 bits, too (ONNX files)")
     parser.add_argument(
-        "--method", choices=METHODS, default="minmax", help="how the activations' ranges are chosen (default: minmax)"
+        "--activations",
+        nargs="?",
+        const="static",
+        choices=("static", "dynamic"),
+        help="quantize activations to 8 bits, too: static, by the samples' ranges (the default; ONNX files), or "
+        "dynamic, the inputs of products by the range of each call",
+    )
+    parser.add_argument(
+        "--method", choices=METHODS, help="how the ranges of static activations are chosen (default: minmax)"
     )
     parser.add_argument("--percentile", type=float, default=99.99, help="share of the values in a range (99.99)")
     parser.add_argument(
@@ -95,11 +106,13 @@ def run(arguments: argparse.Namespace) -> int:
 
     from ...quantization.comparison import accuracy, compare
     from . import measuring
-    from .models import Source, Static, nbytes
+    from .models import nbytes
     from .samples import read, taken
 
     method, equalize, bias = weight_words(arguments.weights)
-    scheme = writing.Scheme(arguments.bits, **scheme_words(arguments.scheme, arguments.bits), method=method)
+    words = scheme_words(arguments.scheme, arguments.bits)
+    integers = "dynamic" if arguments.activations == "dynamic" and not arguments.model.endswith(".onnx") else None
+    scheme = writing.Scheme(arguments.bits, **words, method=method, activations=integers)
     with step("reading samples"):
         columns, labels = taken(read(arguments.calibration, arguments.samples), arguments.labels)
         columns = _preprocessed(columns, arguments.preprocess)
@@ -114,17 +127,14 @@ def run(arguments: argparse.Namespace) -> int:
         return samples
 
     with step(f"reading {arguments.model}"):
-        if arguments.activations:
-            source: Source = Static(arguments.model, arguments.name, fit, arguments.method, arguments.percentile, _tell,
-                                    equalize)  # fmt: skip
-        else:
-            source = Source(arguments.model, arguments.name, equalize, arguments.onnx)
+        source = _source(arguments, equalize, fit)
         fit(source.inputs)
     source.check(arguments.keep)
     scheme = scheme.keeping(arguments.keep)
     out, inputs = Path(arguments.out), [*source.files, *arguments.calibration]
     text = writing.quantizing(source.text, scheme)
-    writing.check(out, source.stem, text, inputs, arguments.force, arguments.activations or bool(arguments.onnx))
+    with_onnx = bool(arguments.activations or arguments.onnx) and integers is None
+    writing.check(out, source.stem, text, inputs, arguments.force, with_onnx)
 
     with step("choosing weights"), noted():
         source.choose(scheme, bias, samples, _tell)
@@ -168,6 +178,20 @@ def run(arguments: argparse.Namespace) -> int:
     elif not arguments.json:
         print(plain(f"\nwrote {', '.join(written)}"))
     return 1 if failed else 0
+
+
+def _source(a: argparse.Namespace, equalize: bool, fit: Callable[[Any], Any]) -> Source:
+    """The float model and its variants. fit: a function from inputs to samples."""
+    from .models import Dynamic, Source, Static
+
+    if a.activations == "static":
+        return Static(a.model, a.name, fit, a.method or METHODS[0], a.percentile, _tell, equalize)
+    if a.activations and a.model.endswith(".onnx"):
+        return Dynamic(a.model, a.name, equalize)
+    found = Source(a.model, a.name, equalize, a.onnx)
+    if a.activations:
+        found.activations = Dynamic.activations
+    return found
 
 
 def _write(out: Path, source: Any, text: str, model: Any, more: dict[str, bytes], report: Report) -> list[str]:
@@ -248,6 +272,8 @@ def _check(a: argparse.Namespace) -> None:
     if a.activations and a.onnx:
         raise EmberletError("--activations writes an ONNX file itself: leave out --onnx")
     words = scheme_words(a.scheme, a.bits)
+    if a.activations == "dynamic" and a.method:
+        raise EmberletError("--activations dynamic takes the range of each call: leave out --method")
     WeightScheme(a.bits, words["mode"], words["level"], "min-max", words["scale_dtype"], words["value_dtype"])
     if words["value_dtype"] is not None and method != "rtn":
         raise EmberletError(f"--weights {a.weights}: {method} chooses integers; leave it out, or the float values of "

@@ -206,29 +206,21 @@ def prepared(path: str, equalize: bool, option: str) -> Any:
         return equalization.equalized(found) if equalize else found
 
 
-class Static(Source):
-    """A float model whose activations are quantized too, with ranges from samples."""
+class Rewritten(Source):
+    """A float model whose activations are quantized too: variants are what codegen writes of a rewritten ONNX model."""
 
-    def __init__(
-        self, path: str, name: str | None, samples: Callable[[Sequence[Input]], Arrays], method: str, percentile: float,
-        tell: Callable[[str], None], equalize: bool = False,
-    ) -> None:  # fmt: skip
+    def __init__(self, path: str, name: str | None, equalize: bool) -> None:
         if not path.endswith(".onnx"):
             raise EmberletError("--activations needs the ONNX file: quantize that instead of the generated module")
-        from emberlet.codegen.quantized import activations
-
         self.proto = prepared(path, equalize, "--activations")
-        with refusing(path):
-            tensors = activations.tensors(self.proto)
-            observed = activations.observed(self.proto, tensors)
         super().__init__(path, name)
-        self.activations = method
         self._initializers = {key: _origin(value) for key, value in self.record.items()}
         self._biases: dict[str, tuple[str, NDArray[Any]]] = {}  # layer -> its initializer, and the corrected values
-        seen = self._observed(observed, tensors, samples(self.inputs), tell)
-        self.ranges = {name: range_of(found, method, percentile) for name, found in seen.items()}
-        if not self.ranges:
-            raise UnsupportedError(f"{path}: no activation can be quantized; leave out --activations")
+
+    def rewritten(self, proto: Any, keep: Collection[str], others: bool) -> Any:
+        """The ONNX model in 8 bits. keep: weights that stay floats; others: whether operators without weights are
+        quantized, too."""
+        raise NotImplementedError
 
     def _of_onnx(self, path: str, name: str | None, equalize: bool) -> None:
         self.stem = file_stem(name or Path(path).stem)
@@ -245,41 +237,12 @@ class Static(Source):
             if held is not None and "bias" in values and len(read.get(held, ())) == 1:
                 self._biases[name] = held, np.asarray(values["bias"], np.float32)
 
-    def _observed(
-        self, proto: Any, tensors: Sequence[str], samples: Arrays, tell: Callable[[str], None]
-    ) -> dict[str, Observed]:
-        from emberlet.codegen import load
-
-        model = load(proto, "numpy")
-        names = [o.name for o in proto.graph.output]
-        chunks = list(calls(self.inputs, samples, 8))
-        seen = {name: Observed(len(chunks)) for name in tensors}
-        infinite: set[str] = set()
-        for k, given in enumerate(chunks):
-            tell(f"calibrating: {k + 1} of {len(chunks)}")
-            results = model(*given)
-            values = dict(zip(names, results if isinstance(results, tuple) else (results,), strict=True))
-            values.update({i.name: x for i, x in zip(self.inputs, given, strict=True)})
-            for name, found in seen.items():
-                x = np.asarray(values[name])
-                if x.dtype.kind != "f":
-                    continue
-                if np.isfinite(x).all():
-                    found.add(x)
-                else:  # it has no range
-                    infinite.add(name)
-        self.notes = tuple(
-            f"{name} becomes NaN or infinite on a sample and stays in float" for name in sorted(infinite)
-        )
-        return {name: found for name, found in seen.items() if found.average is not None and name not in infinite}
-
     def _proto(self, keep: Collection[str], others: bool) -> Any:
         from emberlet.codegen.quantized import activations
 
         biases = dict(both for name, both in self._biases.items() if name not in keep)
         with refusing(self.files[0]):
-            proto = activations.with_values(self.proto, biases)
-            proto = activations.quantized(proto, self.ranges, self._held(keep), others)
+            proto = self.rewritten(activations.with_values(self.proto, biases), self._held(keep), others)
         sign(proto)
         return proto
 
@@ -309,6 +272,80 @@ class Static(Source):
 
         proto = self._proto(scheme.keep, True)
         return *self._made(scheme, proto, scheme.keep), {self.stem + ".onnx": activations.serialized(proto)}
+
+
+class Static(Rewritten):
+    """A float model whose activations have ranges from samples."""
+
+    def __init__(
+        self, path: str, name: str | None, samples: Callable[[Sequence[Input]], Arrays], method: str, percentile: float,
+        tell: Callable[[str], None], equalize: bool = False,
+    ) -> None:  # fmt: skip
+        from emberlet.codegen.quantized import activations
+
+        super().__init__(path, name, equalize)
+        with refusing(path):
+            tensors = activations.tensors(self.proto)
+            observed = activations.observed(self.proto, tensors)
+        self.activations = method
+        seen = self._observed(observed, tensors, samples(self.inputs), tell)
+        self.ranges = {name: range_of(found, method, percentile) for name, found in seen.items()}
+        if not self.ranges:
+            raise UnsupportedError(
+                f"{path}: no activation can be quantized by samples; leave out --activations, or quantize by the range "
+                "of each call with --activations dynamic"
+            )
+
+    def rewritten(self, proto: Any, keep: Collection[str], others: bool) -> Any:
+        from emberlet.codegen.quantized import activations
+
+        return activations.quantized(proto, self.ranges, keep, others)
+
+    def _observed(
+        self, proto: Any, tensors: Sequence[str], samples: Arrays, tell: Callable[[str], None]
+    ) -> dict[str, Observed]:
+        from emberlet.codegen import load
+
+        model = load(proto, "numpy")
+        names = [o.name for o in proto.graph.output]
+        chunks = list(calls(self.inputs, samples, 8))
+        seen = {name: Observed(len(chunks)) for name in tensors}
+        infinite: set[str] = set()
+        for k, given in enumerate(chunks):
+            tell(f"calibrating: {k + 1} of {len(chunks)}")
+            results = model(*given)
+            values = dict(zip(names, results if isinstance(results, tuple) else (results,), strict=True))
+            values.update({i.name: x for i, x in zip(self.inputs, given, strict=True)})
+            for name, found in seen.items():
+                x = np.asarray(values[name])
+                if x.dtype.kind != "f":
+                    continue
+                if np.isfinite(x).all():
+                    found.add(x)
+                else:  # it has no range
+                    infinite.add(name)
+        self.notes = tuple(
+            f"{name} becomes NaN or infinite on a sample and stays in float" for name in sorted(infinite)
+        )
+        return {name: found for name, found in seen.items() if found.average is not None and name not in infinite}
+
+
+class Dynamic(Rewritten):
+    """A float model whose products quantize their inputs by the range of each call."""
+
+    activations = "by the range of each call"
+
+    def __init__(self, path: str, name: str | None, equalize: bool = False) -> None:
+        super().__init__(path, name, equalize)
+        if self._proto((), True).graph == self.proto.graph:
+            raise UnsupportedError(
+                f"{path}: no product or convolution has a constant float32 weight; leave out --activations"
+            )
+
+    def rewritten(self, proto: Any, keep: Collection[str], others: bool) -> Any:
+        from emberlet.codegen.quantized import dynamic
+
+        return dynamic.quantized(proto, keep)
 
 
 def _origin(value: Any) -> str | None:
