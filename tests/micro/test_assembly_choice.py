@@ -138,16 +138,37 @@ def test_arithmetic_is_part_of_a_kernels_name(family: str) -> None:
     assert len(set(made.values())) == len(made)
 
 
+def _window(height: int, wide: int, channels: int, k: int) -> Dot:
+    """A layer of `wide` positions, whose windows have so many rows of k bytes."""
+    weights, image = np.full((channels, height, 1, k), 130, np.uint8), (height, wide, k)
+    bias = np.zeros(channels, np.int64)
+    return Dot("l", ("x",), "y", image, Window((height, 1)), 1, weights, bias, 0, _plain(channels))
+
+
 @pytest.mark.parametrize("k", [1, 4, 5, 8])
-def test_scratch_holds_the_window_and_its_unpacked_copies(k: int) -> None:
-    """A window of k bytes, and with DSP instructions its 16-bit halves: 8 bytes for each word and position."""
-    weights = np.full((2, 1, 1, k), 130, np.uint8)
-    for side, positions in ((1, 1), (2, 2)):
-        layer = Dot("l", ("x",), "y", (side, side, k), Window((1, 1)), 1, weights, np.zeros(2, np.int64), 0, _plain(2))
-        words = (k + 3) // 4
+def test_scratch_holds_a_scattered_window_and_its_unpacked_copies(k: int) -> None:
+    """With DSP instructions the 16-bit halves of its words: 8 bytes for each word and position. A window in one piece
+    is read where it lies, by them only if it is of whole words."""
+    for height, wide, positions in ((1, 1, 1), (1, 2, 2), (2, 1, 1), (2, 2, 2)):
+        layer, words = _window(height, wide, 5, k), (height * k + 3) // 4
         assert scratch(layer, []) == 0
-        assert scratch(layer, [THUMB]) == 4 * words >= k
-        assert scratch(layer, [THUMB, DSP]) == 8 * words * positions + 4 * words + 8 + 3
+        assert scratch(layer, [THUMB]) == (4 * words if height > 1 else 0)
+        gathered = 4 * words if height > 1 or k % 4 else 0
+        assert scratch(layer, [THUMB, DSP]) == 8 * words * positions + gathered + 8 + 3
+
+
+@pytest.mark.parametrize(
+    ("channels", "k", "alone"),
+    [(1, 8, True), (2, 8, True), (3, 8, False), (3, 1024, True), (4, 1024, True), (4, 1020, False), (5, 4096, False)],
+)
+def test_few_channels_are_computed_one_by_one_without_a_copy_of_their_window(
+    channels: int, k: int, alone: bool
+) -> None:
+    layer = _window(1, 1, channels, k)
+    made = _found(layer, DSP)
+    assert made is not None
+    assert len(made) == (channels if alone else 1)
+    assert (scratch(layer, [DSP]) == 0) is alone
 
 
 FIELDS: Sequence[tuple[Requant, tuple[int, int] | None]] = [

@@ -646,14 +646,15 @@ def wide_depthwise(rng: Rng) -> Case:
 
 
 def one_position(rng: Rng) -> Case:
-    """A depthwise layer whose window is the whole image, or a dense layer of one channel and whole words, as streams
-    have them."""
+    """A depthwise layer whose window is the whole image, or a dense layer of few channels and whole words, as streams
+    and classifiers have them."""
     if rng.random() < 0.3:
-        k = 4 * int(rng.integers(1, 80))
-        weights, bias, zero = weights_at_random(rng, (1, 1, 1, k)), rng.integers(-5000, 5000, 1), int(rng.integers(256))
+        n = int(rng.integers(1, 5))
+        k = 4 * int(rng.integers(1, 80)) + 1024 * (n > 2)
+        weights, bias, zero = weights_at_random(rng, (n, 1, 1, k)), rng.integers(-5000, 5000, n), int(rng.integers(256))
         requant = requant_for(rng, weights, bias, zero)
         layer: Dot | Depthwise = Dot("dense", ("x",), "y", (k,), Window((1, 1)), 1, weights, bias, zero, requant)
-        return Case(layer, (bytes_at_random(rng, (k,)),), (1,))
+        return Case(layer, (bytes_at_random(rng, (k,)),), (n,))
     shapes = (int(rng.integers(1, 24)), 1), (1, int(rng.integers(1, 24))), (int(rng.integers(1, 7)), 3)
     kernel, c = shapes[int(rng.integers(3))], int(rng.integers(4, 14))
     pads = (1, 0, 0, 1) if min(kernel) > 1 and rng.random() < 0.3 else (0, 0, 0, 0)

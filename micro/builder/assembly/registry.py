@@ -172,7 +172,9 @@ def _step_by_step(layer: RecurrentLayer, family: str, places: Mapping[str, int])
 def scratch(layer: Layer, families: Sequence[str]) -> int:
     """The scratch memory of the layer's assembly kernels, in bytes of the arena."""
     if families and isinstance(layer, Dot) and not layer.packed:
-        return _room(layer.weights[0].size, layer.positions == 1, DSP in families and not dsp_dot.is_one(layer))
+        size, spread = layer.weights[0].size, DSP in families and not dsp_dot.one_by_one(layer)
+        gathered = layer.window.kernel != (1, 1) or (spread and size % 4 != 0)
+        return _room(size, layer.positions == 1, spread, gathered)
     if families and sums_in_assembly(layer):
         most = max(layer.from_input.weights.shape[1], layer.hidden)
         sizes = [_room(most, True, DSP in families)]
@@ -184,10 +186,11 @@ def scratch(layer: Layer, families: Sequence[str]) -> int:
     return 0
 
 
-def _room(k: int, one: bool, spread: bool) -> int:
-    """The scratch memory for a window of k bytes: contiguous, and unpacked for one position or two."""
+def _room(k: int, one: bool, spread: bool, gathered: bool = True) -> int:
+    """The scratch memory for a window of k bytes: contiguous, unless it is where it lies, and unpacked for one position
+    or two."""
     words = -(-k // 4)
-    return (8 if one else 16) * words + 4 * words + 8 + 3 if spread else 4 * words
+    return 4 * words * gathered + ((8 if one else 16) * words + 8 + 3 if spread else 0)
 
 
 def _bound(requant: Requant, family: str) -> dict[str, int] | None:
@@ -232,10 +235,11 @@ def _dot(layer: Dot, family: str, x: View, y: View, places: Mapping[str, int]) -
     each, n = layer.weights.shape[3], len(layer.weights) // layer.groups
     k = layer.weights[0].size
     one, how = layer.positions == 1, _how(layer.requant)
-    words = 1 + layer.requant.words
+    words, single = 1 + layer.requant.words, family == DSP and dsp_dot.one_by_one(layer)
+    step = 1 if single else n
     numbers = {
         "K": k,
-        "N": n,
+        "N": step,
         "lift": layer.lift,
         "wz": layer.weight_zero,
         "rows": oh,
@@ -247,23 +251,23 @@ def _dot(layer: Dot, family: str, x: View, y: View, places: Mapping[str, int]) -
         **requant,
     }
     if family == DSP:
-        kernel, own = _dsp_dot(loops, run, k, one, requant, places["zs"], how=how, single=dsp_dot.is_one(layer))
+        kernel, own = _dsp_dot(loops, run, k, one, requant, places.get("zs", 0), how=how, single=single)
         numbers["left"] = layer.positions
     else:
-        kernel, own = _scalar_dot(family, loops, run, k, n < 4, layer.requant, places["zs"])
+        kernel, own = _scalar_dot(family, loops, run, k, n < 4, layer.requant, places.get("zs", 0))
     return [
         Call(
             kernel,
             {
                 **numbers,
                 **own,
-                "x": places["i0"] + layer.window.corner(x) + g * each,
-                "y": places["o"] + y.origin + g * n,
-                "w": places["wo"] + g * n * k,
-                "q": 4 * (places["to"] + 2 + words * g * n),
+                "x": places["i0"] + layer.window.corner(x) + channel // n * each,
+                "y": places["o"] + y.origin + channel,
+                "w": places["wo"] + channel * k,
+                "q": 4 * (places["to"] + 2 + words * channel),
             },
         )
-        for g in range(layer.groups)
+        for channel in range(0, len(layer.weights), step)
     ]
 
 
@@ -284,7 +288,7 @@ def _dsp_dot(
     how: str = "",
     single: bool = False,
 ) -> tuple[Kernel, dict[str, int]]:
-    """single: as dsp_dot.is_one."""
+    """single: as dsp_dot.one_by_one."""
     gather = run % 4 != 0
     (n0, step0), (n1, step1) = _two_loops(loops)
     words, k4 = -(-run // 4), -(-k // 4)
