@@ -134,3 +134,21 @@ def test_a_call_with_a_dict_has_no_plan_and_later_calls_have_one(backend: str) -
         model.plan()
     np.testing.assert_array_equal(np.asarray(model(x[:1])), 2 * x[:1])
     assert len(model.plan().steps) == 1
+
+
+def of_lengths(x: Any, lengths: Any) -> Any:
+    return F.split_to_sequence(x, lengths)  # which reads the lengths
+
+
+@pytest.mark.parametrize("backend", ["numpy", "wasm"])
+def test_a_result_that_is_an_input_is_the_callers_without_a_plan_too(backend: str) -> None:
+    values = np.ones((1, 3), np.float32)
+    model = compile(of_lengths, backend="wasm")
+    x, lengths = emberlet.asarray(values, backend=backend), emberlet.asarray(np.array([1]), backend=backend)
+    (result,) = model(x, lengths)
+    assert model.cut
+    values[...] = 7.0
+    x[...] = 8.0
+    assert np.asarray(result).tolist() == [[1.0, 1.0, 1.0]]
+    result[...] = 9.0
+    assert np.asarray(x).tolist() == [[8.0, 8.0, 8.0]]
