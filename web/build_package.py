@@ -14,7 +14,18 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from build_page import DIGITS, WEB, BuildError, build_runtime, graph, refresh
-from packages import ROOT, PackageError, bytecode, emberlet_files, plan_runtime_files, without_comments, write_zip
+from packages import (
+    ROOT,
+    Files,
+    PackageError,
+    bytecode,
+    emberlet_files,
+    is_kept,
+    is_quoted,
+    memory,
+    plan_runtime_files,
+    without_comments,
+)
 
 PACKAGE = WEB / "package"
 MODULES = tuple(
@@ -61,16 +72,26 @@ def build_compiler(folder: Path) -> None:
     own = json.dumps({"info": lock["info"], "packages": {}})  # none of Pyodide's packages is needed
     write_changed(folder / "lock.mjs", f"export const lockFileContents = {json.dumps(own)};\n")
     refresh(PACKAGE / "compiler" / "worker.mjs", folder / "worker.mjs")
-    parts = {"emberlet": emberlet_files(), "compiler": emberlet_files(compiler=True)}
+    model = (DIGITS / "digits.onnx").read_bytes()
+    script = {SCRIPT: (PACKAGE / "compiler" / SCRIPT).read_bytes()}
     try:
-        files = {
-            name: data
-            for part in bytecode(parts, (DIGITS / "digits.onnx").read_bytes()).values()
-            for name, data in part.items()
-        }
+        parts = bytecode({"emberlet": emberlet_files(), "compiler": emberlet_files(compiler=True)}, model)
+        files = parts["emberlet"] | parts["compiler"] | script
+        image = memory(files, model)
     except PackageError as error:
         raise BuildError(str(error)) from error
-    write_zip(folder / "compiler.zip", files | {SCRIPT: (PACKAGE / "compiler" / SCRIPT).read_bytes()})
+    write_image(folder / "compiler.bin", files, image)
+
+
+def write_image(path: Path, files: Files, image: bytes) -> None:
+    """Write what compiler/worker.mjs starts from, gzipped: the length of a JSON object in 4 bytes, the object of the
+    name and length of each file, the files, and Python's memory. What Python has imported needs no file, unless errors
+    quote it."""
+    imported = {name for name in files if name.endswith(".pyc") or (is_kept(name) and not is_quoted(name))}
+    found = {name: data for name, data in files.items() if name not in imported}
+    index = json.dumps({name: len(data) for name, data in found.items()}).encode()
+    content = b"".join([len(index).to_bytes(4, "little"), index, *found.values(), image])
+    path.write_bytes(gzip.compress(content, 9, mtime=0))
 
 
 def build_package(folder: Path) -> str:

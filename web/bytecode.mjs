@@ -1,6 +1,6 @@
 // Compiles what a session of onnxruntime's API and `emberlet compile` import, with Pyodide's own Python: { files: { name:
-// [source, what to compile in its place] }, model } from stdin to { name: base64 of a .pyc } on stdout.
-import { readFileSync } from "node:fs";
+// [source, what to compile in its place] }, model } from stdin to { name: base64 of a .pyc } in the file that is named.
+import { readFileSync, writeFileSync } from "node:fs";
 import { loadPyodide } from "./node_modules/pyodide/pyodide.mjs";
 
 const { files, model } = JSON.parse(readFileSync(0, "utf8"));
@@ -47,4 +47,5 @@ for (const path of used.split("\n")) {
   const name = path.slice(site.length + 1);
   if (name in files) out[name] = compile(name, files[name][1]);
 }
-process.stdout.write(JSON.stringify(out), () => process.exit(0));
+writeFileSync(process.argv[2], JSON.stringify(out));
+process.exit(0);

@@ -24,6 +24,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 WHEELS = ROOT / ".cache" / "wheels"
+PYODIDE = ROOT / "web" / "node_modules" / "pyodide" / "package.json"
 WGPU_VERSION = "0.32.0"  # what tests/browser runs against
 
 # Native code and its headers, the desktop backend, and desktop toolkits.
@@ -51,6 +52,16 @@ _PLAN_RUNTIME = {
 }
 # Files whose declarations error messages quote, from the source.
 _QUOTED = ("emberlet/functional/", "emberlet/display.py")
+# Where the modules lie that compiling a model may import.
+_COMPILING = (
+    "emberlet/codegen/",
+    "emberlet/functional/",
+    "emberlet/nn/",
+    *(f"emberlet/wgpu_backend/{part}/" for part in "fuse kernels lower plan record render wasm/kernels".split()),
+)
+_NOT_COMPILING = tuple(
+    f"emberlet/codegen/{part}" for part in "checkpoint_names hierarchy/ onnx_backend picture/ quantized/ states".split()
+)
 _TAG = "cpython-314"  # of Pyodide's bytecode in __pycache__
 _SOURCES = (".py", ".wgsl", ".js", ".json")
 
@@ -59,6 +70,11 @@ Files = dict[str, bytes]
 
 class PackageError(Exception):
     """A package that the page needs cannot be found or fetched."""
+
+
+def is_quoted(name: str) -> bool:
+    """Whether error messages quote declarations from a file."""
+    return name.startswith(_QUOTED)
 
 
 def emberlet_files(*, device: bool = False, compiler: bool = False) -> Files:
@@ -201,10 +217,8 @@ def bytecode(parts: Mapping[str, Files], model: bytes) -> dict[str, Files]:
     Raises PackageError if Pyodide does not run the session.
     """
     node = shutil.which("node")
-    pyodide = ROOT / "web" / "node_modules" / "pyodide" / "package.json"
-    if not node or not pyodide.is_file():
+    if not node or not PYODIDE.is_file():
         return dict(parts)
-    script = ROOT / "web" / "bytecode.mjs"
     texts = {name: data.decode() for files in parts.values() for name, data in files.items()}
     given = json.dumps(
         {
@@ -212,23 +226,53 @@ def bytecode(parts: Mapping[str, Files], model: bytes) -> dict[str, Files]:
             "model": base64.b64encode(model).decode(),
         }
     )
-    key = hashlib.sha256(given.encode() + script.read_bytes() + pyodide.read_bytes()).hexdigest()
-    cache = ROOT / ".cache" / "bytecode"
+    kept = _by_pyodide(node, "bytecode", given)
+    found = {n: base64.b64decode(data) for n, data in json.loads(kept).items()}
+    return {title: _with_bytecode(files, found) for title, files in parts.items()}
+
+
+def is_kept(name: str) -> bool:
+    """Whether a file is of a module that compiling some model imports: Python's memory has it from the start."""
+    return name.endswith(".py") and name.startswith(_COMPILING) and not name.startswith(_NOT_COMPILING)
+
+
+def memory(files: Files, model: bytes) -> bytes:
+    """The memory of Pyodide's Python once it has imported and used these packages, for `_loadSnapshot` of the same
+    Pyodide. files: as `bytecode` gives them, and emberlet_compile.py.
+
+    Raises PackageError if Pyodide is missing or does not run them.
+    """
+    node = shutil.which("node")
+    if not node or not PYODIDE.is_file():
+        raise PackageError("the compiler is built by Node.js and web/node_modules/pyodide: run `npm ci` in web/")
+    names = [name.replace("__pycache__/", "").split(".")[0] for name in files if name.endswith(".pyc") or is_kept(name)]
+    given = json.dumps(
+        {
+            "files": {name: base64.b64encode(data).decode() for name, data in files.items()},
+            "modules": sorted({name.removesuffix("/__init__").replace("/", ".") for name in names}),
+            "model": base64.b64encode(model).decode(),
+        }
+    )
+    return _by_pyodide(node, "image", given)
+
+
+def _by_pyodide(node: str, script: str, given: str) -> bytes:
+    """What web/SCRIPT.mjs writes about what it is `given`. The last results are kept in .cache."""
+    source = ROOT / "web" / f"{script}.mjs"
+    key = hashlib.sha256(given.encode() + source.read_bytes() + PYODIDE.read_bytes()).hexdigest()
+    cache = ROOT / ".cache" / script
     cache.mkdir(parents=True, exist_ok=True)
-    kept = cache / f"{key}.json"
+    kept = cache / key
     if not kept.is_file():
-        done = subprocess.run(
-            [node, str(script)], input=given, capture_output=True, text=True, check=False, encoding="utf-8"
-        )
+        part = kept.with_suffix(f".{os.getpid()}")
+        line = [node, str(source), str(part)]
+        done = subprocess.run(line, input=given, capture_output=True, text=True, check=False, encoding="utf-8")
         if done.returncode:
             raise PackageError(f"Pyodide could not compile the packages: {done.stderr.strip()}")
-        for old in sorted(cache.glob("*.json"), key=lambda path: path.stat().st_mtime)[:-3]:
+        for old in sorted(cache.iterdir(), key=lambda path: path.stat().st_mtime)[:-4]:
             old.unlink(missing_ok=True)
-        part = kept.with_suffix(f".{os.getpid()}")
-        part.write_text(done.stdout, encoding="utf-8")
         part.replace(kept)
-    found = {n: base64.b64decode(data) for n, data in json.loads(kept.read_text(encoding="utf-8")).items()}
-    return {title: _with_bytecode(files, found) for title, files in parts.items()}
+    return kept.read_bytes()
 
 
 def _with_bytecode(files: Files, found: Files) -> Files:
@@ -236,7 +280,7 @@ def _with_bytecode(files: Files, found: Files) -> Files:
     for name, data in files.items():
         if name not in found:
             out[name] = data
-        elif name.startswith(_QUOTED):
+        elif is_quoted(name):
             folder, _, file = name.rpartition("/")
             out[name] = data
             out[f"{folder}/__pycache__/{file[:-3]}.{_TAG}.pyc"] = found[name]

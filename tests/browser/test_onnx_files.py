@@ -307,6 +307,28 @@ def test_a_generated_module_runs_with_its_weights(page: Page, folder: Path) -> N
     ]
 
 
+def test_pythons_library_is_loaded_where_a_module_imports_from_it(page: Page, folder: Path) -> None:
+    assert command(["codegen", str(DIGITS), "--out", str(folder)]) == 0
+    source = (folder / "digits.py").read_text(encoding="utf-8")
+    (folder / "imports.py").write_text(source.replace("\n\n\n", "\n\nimport colorsys\n\n\n", 1), encoding="utf-8")
+    library = folder / "emberlet-web" / "compiler" / "python_stdlib.zip"
+    library.rename(library.with_suffix(".away"))
+    code = """async (name) => {
+      const { load } = await import("emberlet-web");
+      const image = Float32Array.from({ length: 64 }, (_, i) => i / 64);
+      const run = async () => [...(await (await load(name, { cache: false })).run({ image })).logits];
+      return run().catch(({ message }) => message);
+    }"""
+    try:
+        found = [page.evaluate(code, name, timeout=SECONDS) for name in ("digits.onnx", "imports.py")]
+    finally:
+        library.with_suffix(".away").rename(library)
+    assert "could not download" in found[1] and "python_stdlib.zip" in found[1]
+    found[1] = page.evaluate(code, "imports.py", timeout=SECONDS)
+    (expected,) = wanted(DIGITS, {"image": RAMP.reshape(1, 1, 8, 8)})
+    np.testing.assert_allclose(found, np.repeat(expected, 2, axis=0), atol=1e-4)
+
+
 def feeds(batch: int, length: int) -> dict[str, np.ndarray]:
     ids = (7 * np.arange(batch * length) % 50).reshape(batch, length).astype(np.int64)
     return {"input_ids": ids, "attention_mask": np.ones_like(ids)}

@@ -156,7 +156,7 @@ def test_the_installed_package_is_whole_and_small(project: Path) -> None:
     manifest = json.loads((folder / "package.json").read_text(encoding="utf-8"))
     assert manifest["version"] == emberlet.__version__
     assert {"README.md", "LICENSE-MIT", "emberlet.d.mts", "micropython.wasm"} <= {p.name for p in folder.iterdir()}
-    assert {"worker.mjs", "pyodide.asm.wasm", "compiler.zip"} <= {p.name for p in (folder / "compiler").iterdir()}
+    assert {"worker.mjs", "pyodide.asm.wasm", "compiler.bin"} <= {p.name for p in (folder / "compiler").iterdir()}
     ours, theirs = build_package.sizes(folder)
     assert ours < 63_000, f"{ours} bytes of our own code, gzipped"
     assert theirs < 230_000

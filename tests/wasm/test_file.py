@@ -80,6 +80,27 @@ def test_without_relaxed_simd_the_other_code_runs(digits: Path, monkeypatch: pyt
     np.testing.assert_allclose(np.asarray(logits.to_list()), expected(image()), rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("relaxed", [True, False])
+def test_a_file_for_one_kind_of_engine_has_only_its_code(
+    digits: Path, tmp_path: Path, relaxed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "one.wasm"
+    model = codegen.load(str(ROOT / "examples" / "digits" / "digits.onnx"), backend="numpy")
+    example = emberlet.zeros((1, 1, 8, 8), dtype="float32", backend="numpy")
+    plan_file.save(str(path), model, example, inputs=["image"], outputs=["logits"], relaxed=relaxed)
+    monkeypatch.setattr(engine, "relaxed", lambda: relaxed)
+    found, whole = (np.asarray(plan_file.load(str(file)).run(image())[0].to_list()) for file in (path, digits))
+    np.testing.assert_array_equal(found, whole)
+    assert path.stat().st_size < digits.stat().st_size
+    if not relaxed:
+        monkeypatch.setattr(engine, "relaxed", lambda: True)
+        np.testing.assert_array_equal(plan_file.load(str(path)).run(image())[0].to_list(), found)
+        return
+    monkeypatch.setattr(engine, "relaxed", lambda: False)
+    with pytest.raises(FormatError, match="needs an engine with relaxed SIMD"):
+        plan_file.load(str(path))
+
+
 @pytest.mark.needs("node")
 @pytest.mark.parametrize("options", [(), ("--experimental-wasm-relaxed-simd",)], ids=["simd", "relaxed"])
 def test_saved_model_runs_in_javascript(digits: Path, options: tuple[str, ...]) -> None:

@@ -5,7 +5,7 @@ import { Kept } from "./kept.mjs";
 import { version } from "./version.mjs";
 import { Watch } from "./watch.mjs";
 
-const IDLE = 10000; // ms
+const IDLE = 1000; // ms; it starts again in half a second
 const EARLY = 60000; // ms that a compiler which started early waits for its first job
 
 let worker = null;

@@ -34,7 +34,8 @@ export async function compileAndLoad(found, options) {
       return new Uint8Array(await stored.arrayBuffer());
     }
     compiling();
-    const compiled = await compile(files, { ...settings, kind });
+    const relaxed = kind === "wasm" && (await import("./wasm.mjs")).hasRelaxed(); // half the work: code for this browser only
+    const compiled = await compile(files, { ...settings, kind, relaxed });
     chosen = compiled.chosen;
     // Nobody waits for it; the next call with this file does.
     const putting = kept?.store(path, compiled.bytes, { chosen: encodeURIComponent(JSON.stringify(chosen)) });

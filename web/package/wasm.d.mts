@@ -16,6 +16,9 @@ export function load(
 /** Whether this browser's WebAssembly has the 128-bit vectors that compiled models need. */
 export function hasSimd(): boolean;
 
+/** Whether it also has relaxed SIMD, with which compiled models are faster. */
+export function hasRelaxed(): boolean;
+
 export interface WasmModel {
   readonly device: "wasm";
   readonly inputs: readonly Port[];

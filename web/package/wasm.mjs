@@ -34,6 +34,7 @@ const CONSTANT = [253, 12, ...Array(16).fill(0)];
 const SIMD = [...FUNCTION, 23, 1, 21, 0, ...CONSTANT, 26, 11];
 const RELAXED = [...FUNCTION, 62, 1, 60, 0, ...CONSTANT, ...CONSTANT, ...CONSTANT, 253, 133, 2, 26, 11];
 export const hasSimd = () => supports(SIMD);
+export const hasRelaxed = () => supports(RELAXED);
 const supports = (bytes) => WebAssembly.validate(new Uint8Array(bytes));
 
 /** Load a compiled model from an address or from bytes. */
@@ -56,7 +57,8 @@ export async function load(source, { signal, threads } = {}) {
   verify(bytes, sections, facts?.checksum, name);
   if (![1, 2].includes(facts?.version)) throw new Error(`${name} was written by another release of emberlet (version ${facts?.version})`);
   if (sections.some(({ number }) => number === 8)) throw new Error(`${name} has a start function, which emberlet never writes`);
-  const code = supports(RELAXED) ? bytes : await withSimdOnly(bytes, sections);
+  if (facts.relaxed && !hasRelaxed()) throw new Error(`${name} needs relaxed SIMD, which this browser lacks; compile it for both, as \`emberlet compile\` does`);
+  const code = hasRelaxed() || facts.relaxed === false ? bytes : await withSimdOnly(bytes, sections);
   const sizes = facts.version === 2 ? new (await import("./sizes.mjs")).OpenSizes(facts.sizes) : null;
   const shared = await onThreads(code, facts, threads);
   if (shared) return new Model(shared, facts, name, sizes);

@@ -46,6 +46,7 @@ def save(
     outputs: Sequence[str] | None = None,
     weights: str | None = None,
     dims: dict[str, Any] | None = None,
+    relaxed: bool | None = None,
 ) -> Plan:
     """Trace model(*examples) for their dtypes and shapes and write its plan to `path`; returns the plan for GPUs.
 
@@ -53,9 +54,10 @@ def save(
     a function of Tensors. examples: Tensors or arrays. inputs, outputs: names; by default those in the signature of
     `forward`, and "output0" …. The plan is made for WebGPU's baseline limits. weights: how the file stores large
     weights, "float16" or "q8" (storing.py); they are float32 again once loaded. dims: axes that the plan leaves open,
-    as `compile` takes them, each with its limit: {"length": 512}. The file's plan runs every length up to it. Raises
-    ValueError for another encoding, ModelError if Python code of the model depends on values of its inputs, a result is
-    not on the GPU, or the names are not one for each input and result.
+    as `compile` takes them, each with its limit: {"length": 512}. The file's plan runs every length up to it. relaxed:
+    of a ".wasm" file, whether all engines that run it have relaxed SIMD (True) or none uses it (False); None writes the
+    code for both. Raises ValueError for another encoding, ModelError if Python code of the model depends on values of
+    its inputs, a result is not on the GPU, or the names are not one for each input and result.
     """
     from ..backend import WgpuBackend
 
@@ -63,7 +65,8 @@ def save(
     if path.endswith(".wasm"):
         from ..wasm.writer import save as save_module
 
-        return save_module(path, model, *examples, inputs=inputs, outputs=outputs, weights=weights, dims=dims)
+        named = {"inputs": inputs, "outputs": outputs}
+        return save_module(path, model, *examples, **named, weights=weights, dims=dims, relaxed=relaxed)
     backend = WgpuBackend(planning=True)
     found = planned_for(model, examples, backend, dims, planned)
     names, labels = port_names(model, len(examples), len(found[1]), inputs, outputs)

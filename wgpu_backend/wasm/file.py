@@ -7,10 +7,11 @@ Python. The module exports "memory" and "run". The custom section "emberlet" des
 write the inputs, call "run", read the outputs. Elements are stored as on the GPU (run/storage.py): as 32-bit words,
 except inputs of bool, int8 and uint8, which take a byte each. If the JSON has "checksum": "crc32", the last section is
 "emberlet.crc32", a checksum of all bytes before it. Files without one load, too. The custom section "emberlet.simd"
-holds a code section without relaxed SIMD, which replaces the module's own on engines that lack it. Where weights are
-stored in fewer bits, the export "expand" makes them whole (stored.py); it is called once, before "run". A module with a
-start function is refused: that would run before a loader can limit its time. "threads" in the JSON is how many threads
-may run the module, through its export "part" (threads.py); without it or with 1, there is no such export.
+holds a code section without relaxed SIMD, which replaces the module's own on engines that lack it; "relaxed" in the
+JSON says that there is none, and whether the module's own code needs relaxed SIMD. Where weights are stored in fewer
+bits, the export "expand" makes them whole (stored.py); it is called once, before "run". A module with a start function
+is refused: that would run before a loader can limit its time. "threads" in the JSON is how many threads may run the
+module, through its export "part" (threads.py); without it or with 1, there is no such export.
 
 A module of version 2 has open sizes. "sizes" describes them (plan/open_ports.py); in shapes and lengths, a number that
 depends on them is a list of terms. The bytes of an input or output are those of the largest sizes. Before "run", the
@@ -63,7 +64,7 @@ def load(source, origin="module"):
         places = _ports(content, counts)
         computed = _computed(content, counts)
         threads = integer(content.get("threads", 1), "the number of threads", MAX_THREADS)
-        module = _for_this_engine(source, found)
+        module = _for_this_engine(source, found, content.get("relaxed"))
         instance = engine.shared_file(module, threads) or engine.opened(module).instance()
         return SavedModule(origin, places, instance, computed, counts)
     except (ValueError, RuntimeError) as error:  # RuntimeError: JSON that is nested too deep
@@ -81,10 +82,13 @@ def _content(source, found):
     raise ValueError("it has no section {!r}; it may be another WebAssembly module".format(NAME))
 
 
-def _for_this_engine(source, found):
-    """The module; if the engine lacks relaxed SIMD, with the code section that does without."""
-    if engine.relaxed():
+def _for_this_engine(source, found, needed):
+    """The module; if the engine lacks relaxed SIMD, with the code section that does without. needed: what the file says
+    about the need for relaxed SIMD: True or False where it has no second code section."""
+    if engine.relaxed() or needed is False:
         return source
+    if needed:
+        raise ValueError("it needs an engine with relaxed SIMD: compile it for both kinds, as `emberlet compile` does")
     codes = [bytes(source[start:end]) for number, name, start, end, _ in found if number == 0 and name == SIMD]
     if len(codes) != 1:
         raise ValueError("it has {} sections {!r}, and this engine needs one".format(len(codes), SIMD))

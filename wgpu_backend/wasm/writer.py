@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from emberlet.errors import ModelError
@@ -38,31 +39,28 @@ def save(
     outputs: Sequence[str] | None = None,
     weights: str | None = None,
     dims: dict[str, Any] | None = None,
+    relaxed: bool | None = None,
 ) -> Any:
     """Trace model(*examples) for their dtypes and shapes and write its module to `path`; returns the Plan.
 
-    inputs, outputs, weights, dims: as in plan/writer.py. Raises ModelError if the model is not a single plan or is too
-    large.
+    inputs, outputs, weights, dims, relaxed: as in plan/writer.py. Raises ModelError if the model is not a single plan
+    or is too large.
     """
     from emberlet.host.files import atomic_write
 
     from .backend import WasmBackend
 
     backend = WasmBackend(planning=True)
-    traced, results, checks, plans = planned_for(model, examples, backend, dims, _planned)
-    (plan, externals), (simple, _) = plans.values()
+    kinds = (True, False) if relaxed is None else (relaxed,)
+    traced, results, checks, plans = planned_for(model, examples, backend, dims, partial(_planned, kinds))
+    plan, externals = plans[kinds[0]]
     given = {node.arg: number for number, node in zip(plan.externals, externals) if node.op == "input"}
-    data: dict[int, Any] = {}
-    stored: dict[int, Any] = {}  # how, as stored.py takes it
-    for number, node in zip(plan.externals, externals):
-        if node.op != "input":
-            data[number], how = _constant(node, traced.narrow.get(id(node)), backend, weights)
-            if how:
-                stored[number] = how
+    constants = {number: node for number, node in zip(plan.externals, externals) if node.op != "input"}
+    data, stored = _constants(constants, traced.narrow, backend, weights)
     for node in traced.inputs:
         if node.arg not in given:  # no result uses it, but callers still pass it
             given[node.arg] = len(plan.buffers)
-            for one in (plan, simple):
+            for one, _ in plans.values():
                 one.buffers.append(Buffer("external", count(node.nbytes)))
     counts = plan.counts
     scope = next((d.scope for n in traced.inputs for d in n.shape if is_open(d)), None)
@@ -70,7 +68,7 @@ def save(
     def laid_out(one: Any, relaxed: bool) -> Image:
         return Image(one, stored, len(counts.block) if counts else 0, lambda n: _highest(n, scope), relaxed)
 
-    image = laid_out(plan, True)
+    image = laid_out(plan, kinds[0])
     names, labels = port_names(model, len(examples), len(results), inputs, outputs)
     roots = {id(r): plan.outputs[i] for i, r in enumerate(traced.roots)}
 
@@ -98,9 +96,12 @@ def save(
             [r.dtype.name, place(roots[id(r)], 8)[0], number_of(end), not known_equal(lowest, 0), message, axis]
             for r, (_, lowest, end, message, axis) in checks
         ]
+    if relaxed is not None:
+        content["relaxed"] = relaxed
     if counts is not None:
         content["sizes"] = sizes_of(counts)
-    custom = [(NAME, json.dumps(content).encode()), (SIMD, laid_out(simple, False).code())]
+    custom = [(NAME, json.dumps(content).encode())]
+    custom += [(SIMD, laid_out(plans[kind][0], kind).code()) for kind in kinds[1:]]
     whole = image.file(custom, data)
     whole += checksum(whole)
     if len(whole) > MOST:
@@ -108,6 +109,19 @@ def save(
     with atomic_write(path) as file:
         file.write(whole)
     return plan
+
+
+def _constants(
+    nodes: dict[int, Any], narrow: dict[int, Any], backend: Any, weights: str | None
+) -> tuple[dict[int, Any], dict[int, Any]]:
+    """(the bytes of each constant, or their parts; how the encoded ones are stored, as stored.py takes it), by the
+    numbers of their buffers."""
+    data, stored = {}, {}
+    for number, node in nodes.items():
+        data[number], how = _constant(node, narrow.get(id(node)), backend, weights)
+        if how:
+            stored[number] = how
+    return data, stored
 
 
 def _constant(node: Any, narrow: Any, backend: Any, weights: str | None) -> tuple[Any, Any]:
@@ -123,20 +137,17 @@ def _constant(node: Any, narrow: Any, backend: Any, weights: str | None) -> tupl
 
 
 def _planned(
-    model: Any, examples: Sequence[Any], backend: Any, opening: Any = None
-) -> tuple[Any, list[Any], list[Any], dict[str, Any]]:
-    """The Trace, the nodes of its results, its `checked_indices`, and (Plan, externals) with relaxed SIMD and without.
-    opening: an Opening. Raises SizeNeeded if a size cannot be left open."""
+    kinds: Sequence[bool], model: Any, examples: Sequence[Any], backend: Any, opening: Any = None
+) -> tuple[Any, list[Any], list[Any], dict[bool, Any]]:
+    """The Trace, the nodes of its results, its `checked_indices`, and (Plan, externals) with relaxed SIMD (True) and
+    without (False), of these kinds. opening: an Opening. Raises SizeNeeded if a size cannot be left open."""
     scope = opening.scope if opening else None
     traced, results = traced_for(model, examples, backend, opening.shapes if opening else None)
     checks = checked_indices(traced, backend)
     materialize(traced.roots, backend.host)
     prepare(traced.roots)
     _store_panels(traced.roots)
-    plans = {
-        name: make_plan(traced.roots, Options(relaxed), False, sizes=scope)
-        for name, relaxed in (("relaxed", True), ("simple", False))
-    }
+    plans = {kind: make_plan(traced.roots, Options(kind), False, sizes=scope) for kind in kinds}
     if scope is not None:
         for plan, _ in plans.values():
             counts_of(plan, scope)

@@ -66,10 +66,16 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def write(
-    path: str, out: str, dim: Sequence[str], freeze: Sequence[str], weights: str | None
+    path: str,
+    out: str,
+    dim: Sequence[str],
+    freeze: Sequence[str],
+    weights: str | None,
+    relaxed: bool | None = None,
 ) -> tuple[Any, dict[str, sizing.Range], sizing.Sizes]:
     """Write the compiled model; returns its plan, the range of each dimension that is left open, and the sizes that
     were chosen because `dim` gives none. dim, freeze: the words of --dim and --freeze.
+    relaxed: whether the engines that run a .wasm file have relaxed SIMD; None: it runs on both.
 
     Raises EmberletError, OSError.
     """
@@ -95,6 +101,7 @@ def write(
             outputs=list(loaded.outputs) or None,
             dims=dims,
             weights=weights,
+            relaxed=relaxed,
         )
 
     with step("planning"):

@@ -4,6 +4,7 @@ import json
 import os
 import sys
 import traceback
+from importlib.machinery import PathFinder
 
 from emberlet.errors import EmberletError
 from emberlet.host.cli.compile import Branches, write
@@ -14,16 +15,39 @@ sys.dont_write_bytecode = True  # a later module may have the name, the size and
 _sessions = {}  # of models that run step by step, by number
 
 
+class _Late:
+    """Fetches the files of Python's own library when a module of it is imported that the image of the memory does not
+    have (web/image.mjs)."""
+
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] not in sys.stdlib_module_names | {"pyodide", "_pyodide"}:
+            return
+        import js
+        from pyodide.ffi import JsException
+
+        try:
+            js.fetchLibrary()
+        except JsException as error:
+            raise ImportError(error.message) from error
+        sys.meta_path.remove(self)
+
+
+def late():
+    """From now on imports find their files by `_Late`."""
+    sys.meta_path.insert(sys.meta_path.index(PathFinder), _Late())
+
+
 def compile(path, out, options):
     """Write the compiled model to `out`; returns JSON: {"chosen": sizes that nobody gave}, or {"error", "details"},
     with "branchesOn" if the model's control flow depends on the input of that name.
 
-    options: JSON of {"dim", "freeze"}, the words of these options of the command.
+    options: JSON of {"dim", "freeze"}, the words of these options of the command, and "relaxed", whether this
+    browser has relaxed SIMD; without it, a .wasm file has the code for both.
     """
     given = json.loads(options)
     name = os.path.basename(path)
     try:
-        _, _, chosen = write(path, out, given["dim"], given["freeze"], None)
+        _, _, chosen = write(path, out, given["dim"], given["freeze"], None, given.get("relaxed"))
     except (EmberletError, OSError) as error:
         more = {"branchesOn": error.input} if isinstance(error, Branches) else {}
         return _told(str(error).replace(os.path.dirname(path) + "/", ""), **more)

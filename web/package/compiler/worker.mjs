@@ -1,5 +1,5 @@
 // Compiles ONNX files and Python modules in a worker: emberlet's compiler under Pyodide, with nothing fetched from
-// elsewhere. Takes { early }, to start before there is a job; { id, files, kind, dim, freeze }, to compile; and
+// elsewhere. Takes { early }, to start before there is a job; { id, files, kind, dim, freeze, relaxed }, to compile; and
 // { id, files, kind: "steps", session, feeds }, to run a model operation by operation. Answers { ready } once Python has
 // started, { id, counted } for each part that is downloaded, and { id, value } or { id, error } for each job.
 
@@ -10,15 +10,34 @@ const PYODIDE = new URL("./pyodide.mjs", import.meta.url).href;
 const MODULE = new URL("./pyodide.asm.mjs", import.meta.url).href;
 const WASM = new URL("./pyodide.asm.wasm", import.meta.url).href;
 const LIBRARY = new URL("./python_stdlib.zip", import.meta.url).href;
-const COMPILER = new URL("./compiler.zip", import.meta.url).href;
+const IMAGE = new URL("./compiler.bin", import.meta.url).href; // of Python's memory with the compiler (web/image.mjs)
 
 const fetchAny = globalThis.fetch.bind(globalThis);
 let python = null;
 let current = 0; // the job that downloads are counted for
 
-// Pyodide asks for its Wasm by name beside its JavaScript.
-globalThis.fetch = (resource, options) =>
-  counted(String(resource.url ?? resource).endsWith("/pyodide.asm.wasm") ? WASM : resource, options);
+// What Pyodide asks for by itself: its Wasm, which is compiled while Python's memory arrives, and Python's library, which
+// is in that memory as far as the compiler needs it.
+let compiled = null;
+let FS = null;
+globalThis.fetch = async (resource, options) => {
+  const name = String(resource.url ?? resource).split("/").pop();
+  return name === "pyodide.asm.wasm" || name === "python_stdlib.zip" ? new Response() : counted(resource, options);
+};
+WebAssembly.instantiateStreaming = async (_, imports) => {
+  const module = await compiled;
+  return { module, instance: await WebAssembly.instantiate(module, imports) };
+};
+
+// Called by emberlet_compile.py, which cannot wait: the rest of the library.
+globalThis.fetchLibrary = () => {
+  const request = new XMLHttpRequest();
+  request.open("GET", LIBRARY, false);
+  request.responseType = "arraybuffer";
+  request.send();
+  if (request.status !== 200) throw new Error(`could not download ${LIBRARY}: the server answered ${request.status}`);
+  FS.writeFile("/lib/python314.zip", new Uint8Array(request.response));
+};
 
 async function counted(resource, options) {
   const url = String(resource.url ?? resource);
@@ -44,20 +63,46 @@ async function start() {
   globalThis.importScripts = () => {
     throw new TypeError("this worker imports modules");
   };
-  const archive = fetch(COMPILER).then((response) => response.arrayBuffer());
-  archive.catch(() => {});
+  compiled = WebAssembly.compileStreaming(counted(WASM));
+  let image = counted(IMAGE).then(unpacked); // 60 MB, which are let go once they are in place
+  for (const early of [compiled, image]) early.catch(() => {}); // told where they are awaited
   const [{ loadPyodide }, { default: createPyodideModule }] = await Promise.all([
     import(/* @vite-ignore */ /* webpackIgnore: true */ PYODIDE),
     import(/* @vite-ignore */ /* webpackIgnore: true */ MODULE),
   ]);
   const indexURL = new URL("./", import.meta.url).href;
-  const options = { indexURL, createPyodideModule, lockFileContents, stdLibURL: LIBRARY, packageBaseUrl: indexURL };
-  const pyodide = await loadPyodide(options);
-  const site = pyodide.runPython("import site; site.getsitepackages()[0]");
-  pyodide.unpackArchive(await archive, "zip", { extractDir: site });
-  pyodide.pyimport("emberlet_compile").destroy(); // later imports take no time
+  const loading = loadPyodide({
+    indexURL,
+    createPyodideModule: async (settings) => {
+      const module = await createPyodideModule(settings);
+      module.growMemory((await image).memory.length);
+      return module;
+    },
+    lockFileContents,
+    packageBaseUrl: indexURL,
+    _loadSnapshot: image.then(({ memory }) => memory),
+    fsInit: async (fs, { sitePackages }) => {
+      FS = fs;
+      for (const [name, content] of (await image).files) {
+        FS.mkdirTree(`${sitePackages}/${name}`.replace(/\/[^/]*$/, ""));
+        FS.writeFile(`${sitePackages}/${name}`, content);
+      }
+    },
+  });
+  const pyodide = await Promise.race([loading, compiled.then(() => loading)]); // it would wait for what fails to arrive
+  image = null;
   postMessage({ ready: true });
   return pyodide;
+}
+
+// { files: [[name, content]], memory } of compiler.bin (web/build_package.py).
+async function unpacked({ body }) {
+  const bytes = await new Response(body.pipeThrough(new DecompressionStream("gzip"))).arrayBuffer();
+  const start = 4 + new DataView(bytes).getUint32(0, true);
+  const lengths = JSON.parse(new TextDecoder().decode(new Uint8Array(bytes, 4, start - 4)));
+  let at = start;
+  const files = Object.entries(lengths).map(([name, length]) => [name, new Uint8Array(bytes, (at += length) - length, length)]);
+  return { files, memory: new Uint8Array(bytes.slice(at)) };
 }
 
 async function started() {
@@ -70,13 +115,13 @@ async function started() {
   }
 }
 
-async function compile({ files, kind, dim, freeze }) {
+async function compile({ files, kind, dim, freeze, relaxed }) {
   const pyodide = await started();
   pyodide.FS.mkdirTree("/models");
   const [paths, out] = [files.map(({ name }) => `/models/${name}`), `/models/compiled.${kind}`];
   for (const [i, { bytes }] of files.entries()) pyodide.FS.writeFile(paths[i], bytes);
   try {
-    const told = JSON.parse(pyodide.pyimport("emberlet_compile").compile(paths[0], out, JSON.stringify({ dim, freeze })));
+    const told = JSON.parse(pyodide.pyimport("emberlet_compile").compile(paths[0], out, JSON.stringify({ dim, freeze, relaxed })));
     if (told.error) throw Object.assign(new Error(told.error), told);
     return { ...told, bytes: pyodide.FS.readFile(out) };
   } finally {

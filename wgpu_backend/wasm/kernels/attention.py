@@ -291,7 +291,8 @@ class _Attention:
         scores = [f.let(memory("v128.load", at, offset=4 * n * self.lanes)) for n in range(many)]
         top, total = self._place("top", (row, 1)), self._place("total", (row, 1))
         before = f.let(memory("f32.load", top))
-        new = f.let(op("f32.max", before, self._folded("max", scores)))
+        # One instruction where `max` takes six. It may lose a NaN, whose weight makes the row's sum NaN in any case.
+        new = f.let(op("f32.max", before, self._folded("max", scores, "pmax")))
         base = f.let(select(op("f32.eq", new, f32(-float("inf"))), f32(0.0), new))
         shrink = f.let(operations.scalar("exp", "f32", (op("f32.sub", before, base),)))
         every = f.let(op("f32x4.splat", base))
@@ -346,16 +347,18 @@ class _Attention:
         e.within(whole, vectors)
         e.within(op("i32.eqz", whole), numbers)
 
-    def _folded(self, how, vectors):
-        """The maximum or the sum of the numbers of vectors."""
+    def _folded(self, how, vectors, of_vectors=None):
+        """The maximum or the sum of the numbers of vectors. of_vectors: the instruction for those, if it has another
+        name than that for numbers."""
         f = self.f
+        across = "f32x4." + (of_vectors or how)
         while len(vectors) > 1:
             half = len(vectors) // 2
-            vectors = [f.let(op("f32x4." + how, vectors[n], vectors[n + half])) for n in range(half)]
+            vectors = [f.let(op(across, vectors[n], vectors[n + half])) for n in range(half)]
         out = vectors[0]
         turned = self.lanes // 2 if self.lanes > 4 else 0
         while turned:
-            out = f.let(op("f32x4." + how, out, op("v128.turn", out, i32(turned))))
+            out = f.let(op(across, out, op("v128.turn", out, i32(turned))))
             turned //= 2
         number = extract(out, "f32", 0)
         for n in range(1, self.lanes if self.lanes == 4 else 1):
