@@ -183,3 +183,40 @@ def test_a_layer_of_levels_takes_a_call_more_than_one_of_floats() -> None:
     assert levels[:4] == quantized
     assert len(levels) == len(real) + 4 + len(quantized)
     assert "multiply" not in levels
+
+
+def on_levels(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return lambda x: rounded(function(rounded(x)), 0.02, 18)
+
+
+TABLES: dict[str, Callable[[Any], Any]] = {
+    "hard swish": on_levels(F.hard_swish),
+    "silu": on_levels(lambda x: x * F.sigmoid(x)),
+    "hard sigmoid and what it scales": on_levels(lambda x: F.hard_sigmoid(x) * x + 0.5),
+    "clip": on_levels(lambda x: F.clip(x * 2 - 0.5, -1.0, 1.0) / 3),
+    "one over": on_levels(lambda x: 1.0 / (x * 3) - x),
+    "of relu's levels": lambda x: rounded(F.hard_swish(rounded(F.relu(x), zero=10)), 0.02, 18),
+    "of levels that are read twice": lambda x: (lambda y: rounded(F.hard_swish(y), 0.02, 18) + y)(rounded(x)),
+    "of two levels": lambda x: rounded(rounded(x) * F.hard_swish(rounded(x, OTHER)), 0.02, 18),
+    "after a convolution": lambda x: rounded(F.hard_swish(rounded(convolved(rounded(x)), 0.3, 100)), 0.2, 5),
+    "of a result": lambda x: (lambda y: (rounded(F.hard_swish(y), 0.02, 18), y * 2 + 1))(rounded(x)),
+    "signed": lambda x: rounded(F.hard_swish(rounded(x, zero=-5, dtype="int8")), 0.02, 18, "int8"),
+    "of 16 bits": lambda x: rounded(F.hard_swish(rounded(x, 0.0001, 700, "uint16")), 0.02, 18),
+}
+
+
+@every("name, side", [(name, side) for name in TABLES for side in (1, 6, 40)])
+def test_activations_of_levels_are_the_models(name: str, side: int) -> None:
+    x = (np.random.default_rng(side).standard_normal((1, 3, side, side)) * 4).astype(np.float32)
+    x.flat[:3] = [np.nan, np.inf, -np.inf] if side > 1 and "convolution" not in name else [0.3, -300, 300]
+    image = emberlet.asarray(x, backend="numpy")
+    program = TABLES[name]
+    with np.errstate(all="ignore"):
+        wanted, found = program(image), compile(program, image)(image)
+    for want, one in zip(*(r if isinstance(r, tuple) else (r,) for r in (wanted, found)), strict=True):
+        np.testing.assert_array_equal(np.asarray(one), np.asarray(want))
+
+
+def test_a_small_hard_swish_of_levels_is_looked_up() -> None:
+    taken = steps(on_levels(F.hard_swish))
+    assert taken == ["divide", "fmax", "minimum", "rint", "subtract", "copy_cast", "look_up", "multiply"]

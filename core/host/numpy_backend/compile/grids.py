@@ -11,12 +11,12 @@ from ....backend import get_backend
 from ....backend.tracing import Trace
 from ....dtypes import DType, float32
 from ....tensor import Tensor
-from ..storage import Array
+from . import level_tables
 from .activations import clipping
 from .magnitudes import FINITE, largest
 from .pooling import sees_elements
 from .scales import SCALES, number
-from .steps import Writer
+from .steps import Writer, copy_cast
 from .tracing import Call, Value
 
 _ROUNDING = np.float32(1.5 * 2**23)  # added, it rounds half to even; subtracted, it leaves no -0
@@ -210,6 +210,9 @@ def grid(w: Writer, call: Call) -> None:
         w.map(np.fmax, out, np.float32(low), out)
         w.map(np.minimum, out, np.float32(high), out)
         return
+    if level_tables.cut(w, call):
+        w.map(np.rint, array, out)
+        return
     least = low or 0.25  # which is rounded to 0: zeros have no sign then
     # Rows of a larger array take longer than an array: they are written once.
     between = array if w.overwritable(x, call) else out
@@ -237,7 +240,7 @@ def _unsigned(w: Writer, value: Value, depth: int = 0) -> bool:
 
 def _forgets(w: Writer, call: Call, value: Value, depth: int) -> bool:
     """Whether what a call makes of a Value does not show the sign of a zero."""
-    if call.op in ("conv", "linear", "matmul"):
+    if call.op in ("conv", "linear", "matmul", "level_table"):
         return not any(x is value for x in call.args[1:])
     if call.op == "binary":
         same = call.args[0] in ("add", "sub", "mul") or (call.args[0] == "div" and call.args[2] is not value)
@@ -280,8 +283,3 @@ def from_levels(w: Writer, call: Call) -> Any:
         w.map(np.subtract, out, out.dtype.type(point), out)
     w.map(np.multiply, out, scale.data, out)
     return None
-
-
-def copy_cast(x: Array, out: Array) -> None:
-    """out[...] = x in out's dtype."""
-    np.copyto(out, x, casting="unsafe")

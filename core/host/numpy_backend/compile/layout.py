@@ -19,7 +19,8 @@ from .tracing import Call, Value
 
 LARGE = 1 << 26  # multiplications of all convolutions: below, a plan is quicker as the model has it
 
-_ELEMENTWISE = ("unary", "binary", "relu", "clip", "sigmoid", "batch_norm", "pad", "slice", "grid", "from_levels")
+_ELEMENTWISE = ("unary", "binary", "relu", "clip", "sigmoid", "batch_norm", "pad", "slice", "grid", "from_levels",
+                "level_table")  # fmt: skip
 
 
 def channels_last(calls: Iterable[Call]) -> set[Value]:

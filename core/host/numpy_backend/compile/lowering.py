@@ -17,8 +17,8 @@ from ....tensor import Tensor
 from .. import elementwise
 from ..elementwise import _BINARY, _REDUCE, _UNARY, WORDS
 from ..storage import NARROW, WIDE, Array, numpy_dtype
-from . import activations, channels_last, counts, grids, products, recurrences
-from .steps import Step, Writer, part
+from . import activations, channels_last, counts, grids, level_tables, products, recurrences
+from .steps import Step, Writer, copy_cast, part
 from .tracing import Call, Value, check
 from .training import gradients
 
@@ -224,7 +224,7 @@ def where(w: Writer, call: Call) -> None:
     if word is not None and out.dtype.kind != "O" and (call.open or out.size >= elementwise.BRANCHING):
         # With the bits, as ../elementwise.py: (a ^ b) & mask ^ b
         mask, left, right, target = w.scratch(condition.shape, word), a.view(word), b.view(word), out.view(word)
-        w.map(grids.copy_cast, condition.view(np.int8), mask)
+        w.map(copy_cast, condition.view(np.int8), mask)
         w.map(np.negative, mask, mask)
         w.map(np.bitwise_xor, left, right, target)
         w.map(np.bitwise_and, target, mask, target)
@@ -257,7 +257,7 @@ def cast(w: Writer, call: Call) -> Any:
         return None
     if dtype.is_integer and x.dtype.is_float:
         return False
-    w.map(grids.copy_cast, array, w.out(call.results[0]))
+    w.map(copy_cast, array, w.out(call.results[0]))
     return None
 
 
@@ -338,5 +338,6 @@ TABLE: dict[str, Lower] = {
     "gru_steps": recurrences.gru_steps, "gather": gradients.gather, "scatter": gradients.scatter,
     "conv_input_gradient": gradients.conv_input, "conv_weight_gradient": gradients.conv_weight,
     "max_pool_gradient": gradients.max_pool, "part": complex_part, "joined": complex_joined,
-    "conjugate": conjugate, "grid": grids.grid, "to_levels": grids.to_levels, "from_levels": grids.from_levels,
+    "conjugate": conjugate, "grid": grids.grid,
+    "level_table": level_tables.lower, "to_levels": grids.to_levels, "from_levels": grids.from_levels,
 }  # fmt: skip

@@ -43,6 +43,8 @@ class _Magnitudes:
         args = call.args
         if call.op == "grid":
             return max(abs(float(n)) for n in args[1:3])
+        if call.op == "level_table":
+            return float(np.abs(args[1]).max())
         if call.op in _SAME and not [a for a in args[1:] if isinstance(a, (Value, Tensor))]:
             ends = [abs(float(n)) for n in args[1:] if n is not None] if call.op == "clip" else []
             return max(self.of(args[0], depth), *(n for n in ends if n < math.inf), 0.0)

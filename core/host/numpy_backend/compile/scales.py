@@ -15,6 +15,7 @@ from ....backend import get_backend
 from ....backend.tracing import Trace
 from ....dtypes import float32
 from ....tensor import Tensor
+from .level_tables import look_up
 from .magnitudes import FINITE, largest
 from .pooling import sees_elements
 from .steps import needed_calls
@@ -103,7 +104,7 @@ def _split(trace: Trace) -> None:
         whole.results.append(call.results[0])
         call.results[0].call = whole
         kept.append(whole)
-    trace.calls = [call for call in kept if call not in gone]
+    trace.calls = look_up([call for call in kept if call not in gone], trace.roots)
 
 
 def _alone(x: Any, uses: dict[Value, int]) -> Call | None:
@@ -189,6 +190,9 @@ class _Scales:
         if call.op == "binary":
             return self._scaled(call)
         result = call.results[0]
+        if call.op == "level_table":
+            self.ends[result] = float(call.args[1].min()), float(call.args[1].max())
+            return False
         if call.op == "grid":
             x, low, high = call.args
             base, scale = self.levels.get(x, (x, 0.0))

@@ -321,6 +321,11 @@ def copy_elements(source: Array, target: Array) -> None:
     np.copyto(target, source)
 
 
+def copy_cast(x: Array, out: Array) -> None:
+    """out[...] = x in out's dtype."""
+    np.copyto(out, x, casting="unsafe")
+
+
 def _same(a: Array, b: Array) -> bool:
     return (
         a.shape == b.shape

@@ -1,0 +1,141 @@
+"""Activations between two roundings to 8 bits, of small arrays, as tables: levels are looked up in two or three calls,
+where a hard swish takes seven. Larger arrays are computed faster than they are looked up."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ....backend import get_backend
+from ....dtypes import float32
+from ....tensor import Tensor
+from ..storage import Array
+from .magnitudes import largest
+from .steps import Writer, copy_cast
+from .tracing import Call, Value
+
+LARGEST = 1 << 11  # elements of an array
+FEWEST = 4  # calls that a table replaces
+MOST = 256  # levels
+_ELEMENTWISE = ("binary", "unary", "relu", "clip", "sigmoid")
+_WHOLE = 2.0**31  # what is less is cut to an integer
+
+
+def look_up(calls: list[Call], roots: list[Value]) -> list[Call]:
+    """The calls with tables for functions of levels. calls: of a trace, all of which are needed."""
+    users: dict[Value, list[Call]] = {}
+    for call in calls:
+        for value in call.operands():
+            users.setdefault(value, []).append(call)
+    ends = set(roots)
+    gone: set[Call] = set()
+    for call in calls:
+        if call.op == "grid" and not call.keywords and 0 < math.prod(call.results[0].shape) <= LARGEST:
+            found = _function(call, users, ends)
+            if found is not None:
+                source, inner = found
+                low, high = source.call.args[1:]  # type: ignore[union-attr]
+                table = _values(call, source, inner, low, high)
+                call.op, call.method, call.args = "level_table", picked, (source, table, low)
+                gone.update(inner)
+    return [call for call in calls if call not in gone]
+
+
+def _function(end: Call, users: dict[Value, list[Call]], roots: set[Value]) -> tuple[Value, list[Call]] | None:
+    """(the levels that a grid's result is a function of, the calls between in their order); None if it is of others."""
+    inner: list[Call] = []
+    source: Value | None = None
+    waiting = list(end.operands())
+    while waiting:
+        value = waiting.pop()
+        call = value.call
+        if call is None or value.shape != end.results[0].shape:
+            return None
+        if call.op == "grid":
+            if source not in (None, value) or call.args[2] - call.args[1] >= MOST:
+                return None
+            source = value
+        elif call not in inner:
+            if call.op not in _ELEMENTWISE or call.keywords or value in roots or not _of_numbers(call):
+                return None
+            inner.append(call)
+            waiting.extend(call.operands())
+    own = {end, *inner}
+    if source is None or len(inner) + 1 < FEWEST:
+        return None
+    if any(user not in own for call in inner for user in users[call.results[0]]):
+        return None
+    return source, inner
+
+
+def _of_numbers(call: Call) -> bool:
+    return len(call.results) == 1 and all(not isinstance(x, Tensor) or x.size == 1 for x in call.args)
+
+
+def _values(end: Call, source: Value, inner: list[Call], low: float, high: float) -> Array:
+    """The result of `end` for each level of the source."""
+    backend = get_backend("numpy")
+    levels = np.arange(low, high + 1, dtype=np.float32)
+    known: dict[Value, Tensor] = {source: Tensor(levels, float32, levels.shape, backend)}
+
+    def of(value: Value) -> Tensor:
+        if value not in known:
+            call = value.call
+            known[value] = call.method(*[given(x) for x in call.args])  # type: ignore[union-attr]
+        return known[value]
+
+    def given(x: Any) -> Any:
+        if type(x) is Value:
+            return of(x)
+        return Tensor(x.data.reshape(()), x.dtype, (), backend) if isinstance(x, Tensor) else x
+
+    with np.errstate(all="ignore"):
+        found: Array = end.method(*[given(x) for x in end.args]).data
+    return found
+
+
+def picked(x: Tensor, table: Array, low: float) -> Tensor:
+    """The number of a table that each level has, from `low` on."""
+    found = table[(x.data - low).astype(np.intp)]
+    return Tensor(found, float32, x.shape, get_backend("numpy"))
+
+
+def lower(w: Writer, call: Call) -> None:
+    """Lowers `picked`."""
+    x, table, low = call.args
+    array = w.array(x)
+    last = x in w.last
+    at = w.scratch(array.shape, np.dtype(np.intp), last)
+    out = w.out_over(call.results[0], call, x)
+    if low:
+        between = array if out is array else w.scratch(array.shape, array.dtype, last)
+        w.map(np.subtract, array, np.float32(low), between)  # one call that casts, too, takes as long as three
+        array = between
+    w.map(copy_cast, array, at)
+    w.map(_Lookup(table), at, out)
+
+
+class _Lookup:
+    """The numbers of a table."""
+
+    __name__ = "look_up"
+
+    def __init__(self, table: Array) -> None:
+        self.take: Callable[..., Any] = np.ascontiguousarray(table).take
+
+    def __call__(self, at: Array, out: Array) -> None:
+        if out.flags.c_contiguous:
+            self.take(at, None, out, "clip")
+        else:
+            np.copyto(out, self.take(at, None, None, "clip"))
+
+
+def cut(w: Writer, grid: Call) -> bool:
+    """Whether nothing but tables of all levels reads a grid, which cut what they look up."""
+    x, low, high = grid.args
+    users = w.users(grid.results[0])
+    tables = all(u.op == "level_table" and u.args[2] == low and low + len(u.args[1]) - 1 == high for u in users)
+    return bool(users) and tables and largest(x) < _WHOLE
