@@ -1,6 +1,8 @@
 """Merges what a trace records several times: layers that quantize the same tensor by its range each find that, and its
 levels, for themselves."""
 
+from emberlet.sizes.questions import known_equal
+
 from .node import topological
 
 _PURE = ("unary", "binary", "where", "cast", "bitcast", "reduce", "reshape", "permute", "expand", "full")
@@ -23,7 +25,8 @@ def merge_levels(roots):
 
 
 def _merges(node, kept):
-    small = node.dtype.bits == 8 or node.count == 1
+    # `==` would note a guard: the plan would not serve the size 1 of an open axis.
+    small = node.dtype.bits == 8 or known_equal(node.count, 1)
     return small and node.op in _PURE and node.op != "full" and node.checks is None and id(node) not in kept
 
 
