@@ -64,7 +64,7 @@ def made_of(x, key, make):
     held = _made.get(at)
     if held is None or held[0]() is not buffer or held[1] != now:
         held = _made[at] = ref(buffer, lambda _: _made.pop(at, None)), now, {}
-    key = (*key, x.data[1:], x.shape)
+    key = key + (x.data[1:], x.shape)
     if key not in held[2]:
         held[2][key] = make()
     return held[2][key]
