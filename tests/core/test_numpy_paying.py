@@ -42,6 +42,16 @@ def test_a_model_that_does_little_runs_uncompiled_and_keeps_nothing_of_its_resul
         np.testing.assert_array_equal(np.asarray(x), 1)
 
 
+@every("second", [lambda y: F.permute_dims(y, (0, 1)), lambda y: y[1:], lambda y: F.reshape(y, (-1,))])
+def test_results_of_a_model_that_does_little_do_not_share_memory(second: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EMBERLET_PLANS", "")
+    fast = compile(lambda a: (lambda y: (y, second(y)))(F.min(a, 1)))
+    for _ in range(3):
+        one, other = fast(emberlet.asarray(np.ones((3, 2, 4), np.float32), backend="numpy"))
+        np.asarray(one)[...] = 9
+        assert other is one or (np.asarray(other) == 1).all()
+
+
 def test_parts_of_arguments_are_copied_wherever_they_lie() -> None:
     square = np.random.default_rng(4).random((6, 6)).astype(np.float32)
     model = lambda a: (a.T, a[1:, ::-2], F.broadcast_to(a[0], (2, 6)), F.bitcast(a, "int32"), a[2, 3], a[6:])  # noqa: E731

@@ -253,7 +253,9 @@ def trace(function: Callable[..., Any], arguments: list[Any], tracing: Tracing, 
         return value, Tensor(Traced(value, x.data), x.dtype, x.shape, tracing)
 
     def returned(x: Tensor) -> tuple[Value | None, Tensor | None]:
-        shared.extend(np.may_share_memory(x.data.array, a) for a in arrays if isinstance(x.data, Traced))
+        if isinstance(x.data, Traced):
+            shared.extend(np.may_share_memory(x.data.array, a) for a in arrays)
+            arrays.append(x.data.array)  # nor may another result share its memory
         return root(x)
 
     try:
