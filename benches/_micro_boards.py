@@ -258,7 +258,8 @@ RANDOM = """
 ## Random layers
 
 {layers:,} layers with dimensions, weights and inputs at random on each board (`--boards layers`), {each} of each of
-{kinds} kinds, from seed {first} on, which is new in each run. Outputs that are not NumPy's byte by byte: {wrong}.
+{kinds} kinds, from seed {first} on, which is new in each run. Outputs that are not NumPy's byte by byte:
+{wrong}.
 """
 
 
