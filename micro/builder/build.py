@@ -63,7 +63,8 @@ WORK_OF_COMPARING = 10_000_000
 
 LEAST_AGREEMENT, LEAST_OF_CLASSES = 0.98, 0.99
 """The least `Agreement.share` with which `emberlet micro build` writes a model in int8, and that of a model whose
-classes have labels. tests/micro/test_columns.py checks what estimators of scikit-learn lose of their score."""
+classes have labels if the scores agree less than numbers have to. tests/micro/test_columns.py checks what estimators of
+scikit-learn lose of their score."""
 
 
 @dataclass(frozen=True)
@@ -200,7 +201,8 @@ def calibrated(
     assert best is not None
     least = options.least_agreement
     if least is None:
-        least = LEAST_OF_CLASSES if graph.labels else LEAST_AGREEMENT
+        strict = graph.labels and best[1].rms > 1 - LEAST_AGREEMENT
+        least = LEAST_OF_CLASSES if strict else LEAST_AGREEMENT
     if best[1].share < least:
         raise UnsupportedError(
             f"{graph.name}: {best[1]}; that is less than {least:.0%} agreement: calibrate with more "

@@ -89,7 +89,7 @@ def _add_build(p: argparse.ArgumentParser) -> None:
         type=float,
         metavar="SHARE",
         help="fail if int8 and float32 agree on fewer calibration samples; 0 never fails (default: "
-        f"{LEAST_AGREEMENT}, {LEAST_OF_CLASSES} if the model's classes have labels)",
+        f"{LEAST_AGREEMENT}, {LEAST_OF_CLASSES} of labeled classes if the scores differ)",
     )
     p.add_argument("--partition", default="", metavar="WHERE", help="rp2: its start in bytes; esp32: its label")
     p.add_argument(
