@@ -5,8 +5,9 @@ ResNet-50 (weights drawn at random, images too: the float model's classes are th
 language model of 15 million parameters on a prompt, and silero where a folder of models lies beside the checkout.
 
 emberlet: weights in 8 and in 4 bits (a scale for 32 weights; GPTQ for small models), and 8 bits with activations.
-onnxruntime: `quantize_static` with a scale for each channel. Of the language model and silero both quantize activations
-by the range of each call: onnxruntime by `quantize_dynamic`; and for the language model MatMulNBits with 4 bits.
+onnxruntime: `quantize_static` with a scale for each channel; for the language model `quantize_dynamic`, and MatMulNBits
+with 4 bits. emberlet quantizes the language model and silero by the range of each call, too; onnxruntime leaves silero
+in float, whose layers lie in branches.
 emberlet runs on the fastest way of this machine's processor that is installed: native, WebAssembly or NumPy. A second
 table compares its own float and int8 on each backend.
 
@@ -54,6 +55,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "emberlet int8 weights": {"bits": 8},
     "emberlet int4 weights": {"bits": 4, "level": 32, "method": "gptq"},
 }
+FLAGS = ("language", "dynamic", "large")  # of a Case
 Arrays = Mapping[str, NDArray[Any]]
 
 
@@ -186,7 +188,7 @@ def kinds(case: Case) -> list[str]:
     return ["onnxruntime float", "onnxruntime int8", *(["onnxruntime int4"] if case.language else []), *OPTIONS]
 
 
-def prepare(kind: str, folder: Path, dynamic: bool, large: bool) -> None:
+def prepare(kind: str, folder: Path, case: Case) -> None:
     """Write the quantized model of a row, unless it is there."""
     if kind == "onnxruntime float":
         return
@@ -199,12 +201,12 @@ def prepare(kind: str, folder: Path, dynamic: bool, large: bool) -> None:
         samples = dict(held)
     try:
         if who == "onnxruntime":
-            theirs(what, folder / "float.onnx", draft, rows(Case(None, samples)), dynamic)
+            theirs(what, folder / "float.onnx", draft, rows(Case(None, samples)), case.language)
         else:
             chosen = dict(OPTIONS[kind])
-            if large:
+            if case.large:
                 chosen.pop("method", None)
-            ours(folder / "float.onnx", draft, samples, chosen, dynamic)
+            ours(folder / "float.onnx", draft, samples, chosen, case.dynamic)
         draft.replace(target)
     finally:
         if draft.is_dir():
@@ -245,7 +247,7 @@ def quiet(_: str) -> None:
     pass
 
 
-def theirs(what: str, path: Path, target: Path, calls: list[dict[str, NDArray[Any]]], dynamic: bool) -> None:
+def theirs(what: str, path: Path, target: Path, calls: list[dict[str, NDArray[Any]]], language: bool) -> None:
     """Write the model that onnxruntime quantizes."""
     from onnxruntime.quantization import CalibrationDataReader, QuantType, quantize_dynamic, quantize_static
 
@@ -261,9 +263,8 @@ def theirs(what: str, path: Path, target: Path, calls: list[dict[str, NDArray[An
         from tools.decoder_model import decoder
 
         onnx.save(decoder(bits=4), target)
-    elif dynamic:
-        more = {"EnableSubgraph": True}
-        quantize_dynamic(str(path), str(target), per_channel=True, weight_type=QuantType.QInt8, extra_options=more)
+    elif language:
+        quantize_dynamic(str(path), str(target), per_channel=True, weight_type=QuantType.QInt8)
     else:
         import onnx
 
@@ -339,13 +340,14 @@ def least(run: Callable[[dict[str, Any]], Any], given: dict[str, Any], seconds: 
 def child(kinds: list[str], folder: Path, threads: list[int], options: argparse.Namespace) -> None:
     """Print each model's size and the least time of a call as JSON, a line for each number of threads, and write the
     outputs. On NumPy, whose threads are the process's, only the first number is measured."""
+    case = Case(None, {}, None, options.language, options.dynamic, options.large)
     with np.load(folder / "samples.npz") as held:
         calls = rows(Case(None, dict(held)))
     for kind in kinds:
         for count in threads:
             said: dict[str, Any] = {"kind": kind, "threads": count}
             try:
-                prepare(kind, folder, options.dynamic, options.large)
+                prepare(kind, folder, case)
                 run, size, where = opened(kind, folder, count, options.on or fastest())
                 if where == "numpy" and count != threads[0]:
                     continue
@@ -389,7 +391,8 @@ def measured(name: str, options: argparse.Namespace, share: float) -> Measured:
     case = CASES[name]()
     folder = save(name, case)
     out = Measured([], [], [])
-    flags = ["--seconds", str(options.seconds), *["--dynamic"] * case.dynamic, *["--large"] * case.large]
+    named = [f"--{flag}" for flag in FLAGS if getattr(case, flag)]
+    flags = ["--seconds", str(options.seconds), *named]
 
     def ask(wanted: list[str], threads: Sequence[int], where: str, *more: str) -> dict[tuple[str, int], dict[str, Any]]:
         """What is measured of (kind, threads), in one process; notes say what is not."""
@@ -468,8 +471,8 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--seconds", type=float, default=0.5, metavar="S", help="of calls in each process (0.5)")
     parser.add_argument("--limit", type=float, default=90, metavar="S", help="of each process, at most (default: 90)")
     parser.add_argument("--out", type=Path, default=RESULTS, metavar="FILE", help="write there instead")
-    for flag in ("--dynamic", "--large"):
-        parser.add_argument(flag, action="store_true", help=argparse.SUPPRESS)
+    for flag in FLAGS:
+        parser.add_argument(f"--{flag}", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--child", nargs=3, help=argparse.SUPPRESS)
     parser.add_argument("--on", help=argparse.SUPPRESS)
     options = parser.parse_args(argv)
