@@ -148,6 +148,14 @@ def test_what_no_operator_of_integers_computes_stays_in_float() -> None:
     assert "MatMulInteger" not in kinds(dynamic.quantized(model, keep=["k"]).graph)
 
 
+def test_a_plan_on_numpy_finds_the_range_of_one_tensor_once() -> None:
+    model = with_weights(PRODUCTS, w=(8, 5), b=(5,), v=(6, 8), c=(6,), u=(4, 8))
+    made = codegen.load(dynamic.quantized(model), "numpy")
+    plan = made.compile(backend="numpy").plan(emberlet.asarray(RNG.normal(size=(3, 8)).astype(np.float32)))
+    functions = [step.function for step in plan.steps]
+    assert [functions.count(each) for each in (np.maximum.reduce, np.minimum.reduce)] == [1, 1]
+
+
 def by_definition(x: Any, weight: Any, bias: Any) -> Any:
     """x @ weight + bias with x in uint8 by its range with 0, as DynamicQuantizeLinear says, and weight in int8."""
     low, high = min(float(x.min()), 0.0), max(float(x.max()), 0.0)

@@ -12,7 +12,7 @@ from ....errors import IndexingError
 from ....tensor import Tensor
 from .. import NumpyBackend
 from ..storage import Array, numpy_dtype
-from . import counts, exact_sums, grids, relus, scales
+from . import counts, exact_sums, grids, merging, relus, scales
 from .blocks import grouped
 from .calling import called
 from .layout import channels_last
@@ -78,6 +78,7 @@ class Plan:
         self._check(traced)
         self.backend = eager
         self.structure = traced.structure
+        merging.merge(traced)
         exact_sums.keep_floats(traced)
         grids.keep_floats(traced)
         scales.fold(traced)
