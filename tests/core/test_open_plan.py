@@ -1,4 +1,4 @@
-"""Memory and work of plans with open lengths. The contract holds what they compute, and for which calls."""
+"""Plans with open lengths: which calls they serve, their memory, and models that have no such plan."""
 
 from __future__ import annotations
 
@@ -15,10 +15,14 @@ from emberlet.functional.arrays import asarray
 from emberlet.host.numpy_backend.compile.open_sizes import plan as open_plan
 from emberlet.host.numpy_backend.compile.open_sizes.plan import (
     OpenPlan,
+    Polynomials,
     _Bound,
 )
 from emberlet.host.numpy_backend.compile.open_sizes.tracing import Points, trace
 from emberlet.sizes.scope import Scope
+from emberlet.tensor import Tensor
+
+REFUSED = "the NumPy calls depend on the lengths"
 
 
 def given(*shape: int) -> Any:
@@ -33,6 +37,32 @@ def called(plan: OpenPlan, *arguments: Any) -> Any:
     lengths = plan.lengths(list(arguments))
     assert lengths is not None
     return plan.finish(plan.run(list(arguments), lengths))
+
+
+def test_a_plan_serves_the_lengths_within_its_limits_only() -> None:
+    axes = Axes([("n", 4), ("m", 4)], {"n": (2, 9, None, 1)})
+    x, y = given(5, 4), given(3, 4)
+    plan = made(lambda x, y: (F.exp(x), F.sum(y, axis=0)), x, y, axes=axes, opened=["n"])
+    assert plan.closed == {"m": 3}
+    for n in range(1, 12):
+        found = plan.lengths([given(n, 4), y])
+        assert found == ({"n": n, "m": 3} if 2 <= n <= 9 else None)
+    assert plan.lengths([x, given(4, 4)]) is None  # m is closed
+    assert plan.lengths([given(5, 3), y]) is None
+    assert plan.lengths([given(5, 4, 1), y]) is None
+    assert plan.lengths([asarray(np.zeros((5, 4))), y]) is None  # float64
+    assert plan.lengths([x]) is None
+    assert "calls of NumPy for every n" in repr(plan)
+    for n in (2, 9, 4):
+        e, s = called(plan, given(n, 4), y)
+        np.testing.assert_allclose(np.asarray(e), np.exp(np.asarray(given(n, 4))), rtol=1e-6)
+        np.testing.assert_allclose(np.asarray(s), np.asarray(y).sum(0), rtol=1e-6)
+
+
+def test_an_empty_axis_gets_a_plan_of_its_own() -> None:
+    axes = Axes([("n", 4)], {"n": (0, 9, None, 1)})
+    plan = made(F.exp, given(5, 4), axes=axes, opened=["n"])
+    assert plan.lengths([given(0, 4)]) is None
 
 
 def test_memory_doubles_where_a_length_grows_up_to_its_limit() -> None:
@@ -80,6 +110,15 @@ def test_at_most_two_memories_are_kept_for_calls_to_come() -> None:
     assert len(plan._free) == 3
 
 
+def test_results_belong_to_the_caller() -> None:
+    plan = made(lambda x: (F.exp(x), F.exp(x)[1:]), given(5, 4), axes=Axes([("n", 4)], {}), opened=["n"])
+    first = called(plan, given(5, 4))
+    kept = [np.asarray(x).copy() for x in first]
+    called(plan, given(5, 4) * 2.0)
+    for x, k in zip(first, kept, strict=True):
+        np.testing.assert_array_equal(np.asarray(x), k)
+
+
 def test_inputs_that_would_be_large_are_not_traced_at_other_lengths(monkeypatch: pytest.MonkeyPatch) -> None:
     axes = Axes([("n", 4)], {})
     largest = max(p["n"] for p in made(F.exp, given(5, 4), axes=axes, opened=["n"]).points.numbers) * 4
@@ -95,6 +134,53 @@ def test_inputs_of_other_lengths_than_the_axes_are_refused() -> None:
         made(F.add, given(5, 4), given(6, 4), axes=Axes([("n", 4), ("n", 4)], {}), opened=["n"])
 
 
+def test_results_that_depend_on_a_length_in_two_ways_get_two_plans() -> None:
+    def model(x: Any) -> Any:
+        return F.exp(x) if x.shape[0] < 8 else F.negative(x)
+
+    axes = Axes([("n", 4)], {})
+    small = made(model, given(5, 4), axes=axes, opened=["n"])
+    large = made(model, given(20, 4), axes=axes, opened=["n"])
+    for n in (1, 7, 8, 30):
+        x = given(n, 4)
+        assert (small.lengths([x]) is not None) is (n < 8)
+        assert (large.lengths([x]) is not None) is (n >= 8)
+    np.testing.assert_allclose(np.asarray(called(small, given(3, 4))), np.exp(np.asarray(given(3, 4))), rtol=1e-6)
+    np.testing.assert_array_equal(np.asarray(called(large, given(9, 4))), -np.asarray(given(9, 4)))
+
+
+def test_the_length_of_a_result_follows_from_those_of_the_inputs() -> None:
+    axes = Axes([("n", 4), ("m", 4)], {})
+    plan = made(lambda x, y: (F.concat([x, y], axis=0), y), given(5, 4), given(3, 4), axes=axes, opened=["n", "m"])
+    assert [plan.length(r, a, {"n": 9, "m": 2}) for r, a in ((0, 0), (0, 1), (1, 0))] == [11, 4, 2]
+    assert [plan.root(0), plan.root(1)] == [0, 1]
+    single = made(lambda x: F.concat([x, x], axis=0), given(5, 4), axes=Axes([("n", 4)], {}), opened=["n"])
+    assert single.root(0) == 0 and single.length(0, 0, {"n": 6}) == 12
+
+
+def test_open_windows_and_paddings_give_what_they_give_without_a_plan() -> None:
+    kernel = given(3, 4, 3)
+
+    def model(x: Any) -> Any:
+        y = F.relu(F.conv1d(x, asarray(np.asarray(kernel), device=x.backend), padding=2, dilation=2))
+        return F.pad(y, ((0, 0), (1, 0), (2, 3)))
+
+    axes = Axes([("b", 4, "n")], {"n": (8, 100, None, 1)})
+    plan = made(model, given(2, 4, 12), axes=axes, opened=["n"])
+    for n in (12, 8, 13, 40, 21):
+        x = given(2, 4, n)
+        np.testing.assert_allclose(np.asarray(called(plan, x)), np.asarray(model(x)), rtol=1e-5, atol=1e-6)
+
+
+def test_arguments_that_are_no_tensors_are_part_of_a_plan() -> None:
+    axes = Axes([("n", 4), None], {})
+    plan = made(lambda x, k: x * k, given(5, 4), 3.0, axes=axes, opened=["n"])
+    assert plan.kinds == ["float32", "3.0"] and plan.inputs == [0]
+    assert plan.lengths([given(7, 4), 3.0]) == {"n": 7}
+    assert plan.lengths([given(7, 4), 2.0]) is None
+    np.testing.assert_allclose(np.asarray(called(plan, given(7, 4), 3.0)), np.asarray(given(7, 4)) * 3, rtol=1e-6)
+
+
 def test_a_plan_is_not_made_of_texts() -> None:
     axes = Axes([("n",)], {})
     with pytest.raises(ValueNeeded):
@@ -106,6 +192,33 @@ def test_an_unused_input_is_not_copied() -> None:
     plan = made(lambda x, y: F.exp(y), given(5, 4), given(5, 4), axes=axes, opened=["n"])
     assert plan.inputs == [1]
     assert SimpleNamespace(**plan.lengths([given(6, 4), given(6, 4)]) or {}).n == 6
+
+
+@pytest.mark.parametrize("change", ["steps", "buffers", "inputs", "function"])
+def test_calls_that_differ_at_some_length_make_no_plan(change: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Changed(open_plan._Lowered):
+        def __init__(self, traced: Any, plan: Any, point: int) -> None:
+            super().__init__(traced, plan, point)
+            if point != 2:
+                return
+            if change == "steps":
+                self.steps = [*self.steps, self.steps[-1]]
+            elif change == "buffers":
+                self.buffers.new((3,), np.dtype(np.float32))
+            elif change == "inputs":
+                self.inputs = [*self.inputs, self.inputs[0]]
+            else:
+                self.steps[0].function = np.log
+
+    monkeypatch.setattr(open_plan, "_Lowered", Changed)
+    with pytest.raises(ValueNeeded, match=REFUSED):
+        made(lambda x: F.exp(x) @ F.matrix_transpose(x), given(5, 4), axes=Axes([("n", 4)], {}), opened=["n"])
+
+
+def test_a_buffer_that_shrinks_as_lengths_grow_makes_no_plan(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Polynomials, "grows", lambda self, number: False)
+    with pytest.raises(ValueNeeded, match="a buffer shrinks as lengths grow"):
+        made(F.exp, given(5, 4), axes=Axes([("n", 4)], {}), opened=["n"])
 
 
 def traced(function: Any) -> Any:
@@ -122,6 +235,67 @@ def test_what_depends_neither_on_inputs_nor_on_sizes_is_computed_at_once() -> No
     assert [c.op for c in found.calls] == ["binary"]
     found = traced(lambda x: F.zeros((x.shape[0], 2), device=x.backend))
     assert len(found.calls) >= 1  # the sizes are open
+
+
+def test_elements_and_parts_that_depend_on_lengths_are_refused() -> None:
+    with pytest.raises(ValueNeeded, match=r"float32 \(") as found:
+        traced(lambda x: x.tolist())
+    assert found.value.inputs == frozenset([0])
+    with pytest.raises(ValueNeeded, match="float32"):
+        traced(lambda x: F.exp(x).tolist())
+    with pytest.raises(ValueNeeded, match="it cannot be traced at other lengths: "):
+        traced(lambda x: (_ for _ in ()).throw(TypeError("of the model")))
+
+
+def test_primitives_that_give_something_other_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    backend = get_backend("numpy")
+    monkeypatch.setattr(type(backend), "unary", lambda self, op, x: 3)
+    with pytest.raises(ValueNeeded, match="unary returns something other than a tensor"):
+        traced(F.negative)
+
+
+def test_a_rank_that_depends_on_a_length_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    backend = get_backend("numpy")
+
+    def unary(self: Any, op: str, x: Any) -> Any:
+        data = x.data if x.shape[0] < 40 else x.data[0]
+        return Tensor(data, x.dtype, data.shape, self)
+
+    plan = made(F.negative, given(5, 4), axes=Axes([("n", 4)], {}), opened=["n"])
+    assert min(p["n"] for p in plan.points.numbers) < 40 < max(p["n"] for p in plan.points.numbers)
+    monkeypatch.setattr(type(backend), "unary", unary)
+    with pytest.raises(ValueNeeded, match="unary returns a tensor whose number of axes is an open size"):
+        made(F.negative, given(5, 4), axes=Axes([("n", 4)], {}), opened=["n"])
+
+
+@pytest.mark.parametrize(
+    ("function", "says"),
+    [
+        (lambda past, new: F.concat([past, new]), None),
+        (lambda past, new: (F.concat([past, new]), new), None),
+        (lambda past, new: F.exp(new), "a state is not appended to$"),
+        (lambda past, new: (3, F.concat([past, new])), "a state is not appended to$"),
+        (lambda past, new: past, "a state is not appended to by one concatenation"),
+        (lambda past, new: past + 1.0, "a state is not appended to by one concatenation"),
+        (lambda past, new: F.concat([past, past], axis=1), "a state is not appended to by one concatenation"),
+        (lambda past, new: F.concat([new, past]), "a state is not appended to by one concatenation"),
+        ({"out": lambda past, new: F.concat([past, new])}, "a state is not appended to$"),
+    ],
+)  # fmt: skip
+def test_a_state_is_the_first_operand_of_one_concatenation(function: Any, says: str | None) -> None:
+    axes = Axes([("n", 4), (1, 4)], {})
+    states = open_plan.States([(0, 0, 0)], 16)
+    call = (lambda *x: {k: f(*x) for k, f in function.items()}) if isinstance(function, dict) else function
+    arguments = [given(5, 4), given(1, 4)]
+    if says is None:
+        plan = OpenPlan(call, arguments, get_backend("numpy"), axes, ["n"], states)
+        room = np.zeros((16, 4), np.float32)
+        room[:5] = np.asarray(arguments[0])
+        found = plan.run(arguments, {"n": 5}, [room])
+        assert found[0] is None and room[5].tolist() == np.asarray(arguments[1])[0].tolist()
+    else:
+        with pytest.raises(ValueNeeded, match=says):
+            OpenPlan(call, arguments, get_backend("numpy"), axes, ["n"], states)
 
 
 def test_no_product_and_no_convolution_of_inputs_is_computed_while_a_plan_is_made(

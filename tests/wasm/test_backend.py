@@ -126,6 +126,21 @@ def test_an_invalid_module_of_its_own_is_an_error_of_the_backend() -> None:
         compiled_module(b"no module")
 
 
+@pytest.mark.parametrize("shape, axis", [(s, a) for s in ((3, 5), (9, 38), (70, 64)) for a in (0, 1, None)] + [
+    ((2, 8, 3, 3), (0, 2, 3)), ((3, 7, 9), (0, 2)), ((4, 3, 16), (0, 1)), ((2, 2, 33, 2), (0, 3))])  # fmt: skip
+@pytest.mark.parametrize("backend", ["wasm", "native"])
+def test_nan_is_the_least_and_the_largest_wherever_it_is(backend: str, shape: tuple[int, ...], axis: Any) -> None:
+    if backend == "native":
+        pytest.importorskip("llvmlite")
+    rng = np.random.default_rng(0)
+    for _ in range(12):
+        x = rng.standard_normal(shape, np.float32)
+        x.reshape(-1)[rng.integers(x.size // 2)] = rng.choice([np.nan, np.nan, np.inf, -np.inf, 0.0])
+        for op in ("min", "max"):
+            found = getattr(F, op)(emberlet.asarray(x, backend=backend), axis=axis)
+            np.testing.assert_array_equal(np.asarray(found), getattr(np, op)(x, axis=axis))
+
+
 @pytest.mark.parametrize("backend", ["wasm", "native"])
 @pytest.mark.parametrize("shape", [(2, 8, 9, 9), (1, 3, 8, 21), (1, 4, 5, 6, 7)])
 def test_the_largest_of_a_window_with_nan_is_nan(backend: str, shape: tuple[int, ...]) -> None:
