@@ -2,6 +2,7 @@
 
 from emberlet import dtypes
 from emberlet.errors import BackendError, UnsupportedError
+from emberlet.shapes import size
 from emberlet.sizes.size import is_open, surely_less
 from emberlet.tensor import Tensor
 
@@ -269,12 +270,26 @@ class WgpuBackend(LevelProducts):
     def matmul_8bit(self, a, b):
         """a @ b for int32 values within 255 of 0, in a plan by a kernel of bytes (record/byte_words.py)."""
         found = self._matmul_levels(a, b)
-        return self.matmul(a, b) if found is None else found
+        return self._summed(self.matmul, a, b, a.shape[-1]) if found is None else found
 
     def conv_8bit(self, x, weight, bias, stride, padding, dilation, groups):
         """`conv` for such values, in the same way. bias: None."""
         found = self._conv_levels(x, weight, stride, padding, dilation, groups)
-        return self.conv(x, weight, bias, stride, padding, dilation, groups) if found is None else found
+        if found is not None:
+            return found
+
+        def convolve(x, weight):
+            return self.conv(x, weight, bias, stride, padding, dilation, groups)
+
+        return self._summed(convolve, x, weight, size(weight.shape[1:]))
+
+    def _summed(self, function, a, b, terms):
+        """A function of int32 values that sums `terms` products: of floats, if these hold the sums."""
+        from .record.byte_words import floats_hold
+
+        if not floats_hold(a, b, terms):
+            return function(a, b)
+        return self.cast(function(self.cast(a, dtypes.float32), self.cast(b, dtypes.float32)), dtypes.int32)
 
     def _matmul_levels(self, a, b):
         from .record.byte_words import matmul

@@ -185,6 +185,26 @@ def test_depthwise_convolutions_stay_products_of_floats(gpu: Backend, compiled: 
     assert not any("dot_bytes" in source for source in compiled)
 
 
+@pytest.mark.parametrize("terms, kind", [(250, "f32"), (600, "i32")])
+def test_small_sums_are_of_floats_where_these_hold_them(
+    gpu: Backend, compiled: list[str], monkeypatch: pytest.MonkeyPatch, terms: int, kind: str
+) -> None:
+    monkeypatch.setattr(byte_words, "LEAST_WORK", 1 << 40)
+    draw = np.random.default_rng(terms)
+    x, w = np.full((1, terms, 3, 3), 255, np.uint8), np.full((4, terms, 1, 1), 255, np.uint8)
+    x[0, :, 1:] = drawn(draw, np.uint8, (terms, 2, 3))
+    w[1:] = drawn(draw, np.uint8, (3, terms, 1, 1))
+    weight, matrix = constant(gpu, w), constant(gpu, w[:, :, 0, 0].T.copy())
+    want = convolved(x.astype(np.int64), w.astype(np.int64), 1, 0, 1, 1)
+    found = planned(gpu, lambda x: F.conv_integer(x, weight), x)(x)
+    np.testing.assert_array_equal(np.asarray(found), want)
+    rows = x[0].reshape(terms, 9).T.copy()
+    found = planned(gpu, lambda x: F.matmul_integer(x, matrix), rows)(rows)
+    np.testing.assert_array_equal(np.asarray(found), want.reshape(4, 9).T)
+    sums = [source for source in compiled if "loop" in source or "for (" in source]
+    assert any("f32" in source for source in sums) == (kind == "f32")
+
+
 def test_the_host_sums_the_same_bytes() -> None:
     """A plan made without a GPU computes its constants there."""
     draw = np.random.default_rng(5)

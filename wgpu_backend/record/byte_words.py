@@ -13,12 +13,14 @@ from emberlet import dtypes, shapes
 from emberlet.sizes.questions import known_equal
 from emberlet.sizes.size import is_open, typical
 
+from .bounds import interval
 from .host_evaluation import is_evaluated, values_of
-from .levels import parts
+from .levels import REACH, parts
 from .node import depends_on_input, of_open_size, topological
 from .zero_points import sums
 
 FEWEST = 3  # terms in a row: fewer leave most of a word empty
+EXACT = 1 << 24  # integers up to it are exact in float32
 LEAST_WORK = 1 << 18  # multiply-adds that are worth a kernel that packs the bytes
 
 
@@ -68,6 +70,18 @@ def conv(x, weight, stride, padding, dilation, groups):
         zero = backend.reshape(right.zero, spread if right.zero.size > 1 else ())
         total = backend.binary("sub", total, backend.binary("mul", of_window, zero))
     return total if of_weight is None else backend.binary("sub", total, backend.reshape(of_weight, spread))
+
+
+def floats_hold(a, b, terms):
+    """Whether float32 holds every sum of `terms` products of two tensors' int32 values, which are within 255 of 0: it
+    is added and multiplied faster than int32."""
+    if is_open(terms):
+        return False
+    largest = terms
+    for x in (a, b):
+        known = interval(x.data)
+        largest = largest * (min(REACH, max(-known[0], known[1])) if known else REACH)
+    return largest < EXACT
 
 
 def _worthwhile(terms, cells):
