@@ -4,6 +4,7 @@ import sys
 from array import array
 
 from .. import dtypes
+from ..tensor import Tensor
 from .buffers import MICRO, flat, store
 
 _ROUNDING = 1.5 * 2.0**52  # added to a float64, it rounds half to even, and leaves the integer in the lowest bits
@@ -45,11 +46,22 @@ def from_levels(backend, x, zero, scale):
     if x.dtype.bits == 8 and x.size and not MICRO and scale.dtype is dtypes.float32:
         from .level_buffers import Levels
 
+        x, zero, scale = _kept(backend, x), _kept(backend, zero), _kept(backend, scale)
         levels = Levels(x, zero, scale, lambda: _from_levels(backend, x, zero, scale))
         if x.size <= _MANY or scale.size > 1 or (zero is not None and zero.size > 1):
             return backend.new(levels, scale.dtype, x.shape)
         return backend.new(_coded(x, zero, scale, levels), scale.dtype, x.shape)
     return backend.new(_from_levels(backend, x, zero, scale), scale.dtype, x.shape)
+
+
+def _kept(backend, x):
+    """x as it is now, for what is computed when it is read: assigning to x later changes a copy."""
+    if x is None:
+        return None
+    buffer = x.data[0]
+    if isinstance(buffer, memoryview) and not buffer.readonly:  # the caller's array
+        return backend.from_bytes(bytes(backend.to_bytes(x)), x.dtype, x.shape)
+    return Tensor(x.data, x.dtype, x.shape, backend)
 
 
 def _coded(x, zero, scale, levels):
@@ -90,6 +102,7 @@ def centered_levels(backend, x, zero):
 
     if x.dtype.bits < 8 or MICRO or not x.size:
         return backend.new(made(), dtypes.int32, x.shape)
+    x, zero = _kept(backend, x), _kept(backend, zero)
     from .level_buffers import Levels
 
     return backend.new(Levels(x, zero, None, made), dtypes.int32, x.shape)

@@ -95,3 +95,17 @@ def test_floats_of_levels_are_assigned_to_and_shared_as_others_are() -> None:
         assert found.tolist() == one.tolist()
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(half)).tolist(), (want * 0.5).tolist())
     np.testing.assert_array_equal(np.array(half.to("numpy").tolist()), want * 0.5)
+
+
+def test_dequantized_numbers_are_of_the_integers_and_scales_that_there_were() -> None:
+    for count in (8, 2000):
+        levels = np.arange(count).astype(np.int8)
+        x, scale, zero = (
+            emberlet.asarray(a, backend="python", copy=True) for a in (levels, np.float32([0.5]), np.int8([3]))
+        )
+        found, less = F.dequantize_linear(x, scale, zero), x.backend.centered_levels(x, zero)
+        for given in (x, scale, zero):
+            given[...] = 113
+        want = levels.astype(np.int32) - 3
+        np.testing.assert_array_equal(np.asarray(less), want)
+        np.testing.assert_array_equal(np.asarray(found), want * np.float32(0.5))
