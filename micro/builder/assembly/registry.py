@@ -172,9 +172,8 @@ def _step_by_step(layer: RecurrentLayer, family: str, places: Mapping[str, int])
 def scratch(layer: Layer, families: Sequence[str]) -> int:
     """The scratch memory of the layer's assembly kernels, in bytes of the arena."""
     if families and isinstance(layer, Dot) and not layer.packed:
-        size, spread = layer.weights[0].size, DSP in families and not dsp_dot.one_by_one(layer)
-        gathered = layer.window.kernel != (1, 1) or (spread and size % 4 != 0)
-        return _room(size, layer.positions == 1, spread, gathered)
+        k, spread = layer.weights[0].size, DSP in families and not dsp_dot.one_by_one(layer)
+        return _room(k, layer.positions == 1, spread, layer.window.kernel != (1, 1) or (spread and k % 4 != 0))
     if families and sums_in_assembly(layer):
         most = max(layer.from_input.weights.shape[1], layer.hidden)
         sizes = [_room(most, True, DSP in families)]
@@ -187,8 +186,7 @@ def scratch(layer: Layer, families: Sequence[str]) -> int:
 
 
 def _room(k: int, one: bool, spread: bool, gathered: bool = True) -> int:
-    """The scratch memory for a window of k bytes: contiguous, unless it is where it lies, and unpacked for one position
-    or two."""
+    """The scratch memory for a window of k bytes: gathered or not, and unpacked for one position or two."""
     words = -(-k // 4)
     return 4 * words * gathered + ((8 if one else 16) * words + 8 + 3 if spread else 0)
 
@@ -234,8 +232,8 @@ def _dot(layer: Dot, family: str, x: View, y: View, places: Mapping[str, int]) -
     oh, ow = layer.window.output(*layer.image[:2])
     each, n = layer.weights.shape[3], len(layer.weights) // layer.groups
     k = layer.weights[0].size
-    one, how = layer.positions == 1, _how(layer.requant)
-    words, single = 1 + layer.requant.words, family == DSP and dsp_dot.one_by_one(layer)
+    one, how, words = layer.positions == 1, _how(layer.requant), 1 + layer.requant.words
+    single = family == DSP and dsp_dot.one_by_one(layer)
     step = 1 if single else n
     numbers = {
         "K": k,
