@@ -37,12 +37,16 @@ def narrow(nodes: list[Any], backend: Any) -> dict[int, Narrow]:
 
 
 def _narrow(node: Any, backend: Any) -> Narrow | None:
-    made = parts(Tensor(node, node.dtype, node.shape, backend))
+    host = backend.host
+    floats = node.op == "cast" and node.dtype is dtypes.float32  # integers that are multiplied as floats
+    levels = node.srcs[0] if floats else node
+    made = parts(Tensor(levels, levels.dtype, levels.shape, backend))
     if made is None or made[0].dtype.bits != 8:
         return None
-    host = backend.host
     q: Any
     q, zero, scale = (None if t is None else values_of([t.data], host)[0] for t in made)
+    if floats and scale is None:
+        scale = host.from_bytes(array("f", [1.0]).tobytes(), dtypes.float32, ())
     offset = 0
     if zero is not None:
         points = set(host.to_list(host.reshape(zero, (zero.size,))))
