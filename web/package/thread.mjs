@@ -1,6 +1,7 @@
 // A worker that runs its part of WebAssembly modules; threads.mjs starts it and imports the names that both use.
 
 // Words of a module's memory, as threads.py lays them out.
+export const LAST_RUN = 4 / 4;
 const RANGES_DONE = 64 / 4;
 export const STOPPED = 128 / 4;
 
@@ -10,6 +11,7 @@ export const DONE = 1;
 export const MODEL = 2; // the number of the module to run, or LISTEN
 export const THREAD = 3;
 export const THREADS = 4;
+export const RUN = 5; // its number, one more than the module's memory says before
 export const LISTEN = -1; // return to the event loop for a message
 
 // Reads of NEXT before the worker sleeps, some 30 us: waking takes as long as a small model's run.
@@ -38,7 +40,7 @@ function serve() {
       if (model === LISTEN) return;
       const { part, words } = modules.get(model);
       try {
-        part(control[at + THREAD], control[at + THREADS]);
+        part(control[at + THREAD], control[at + THREADS], control[at + RUN]);
       } catch {
         stop(words);
       }

@@ -4,7 +4,7 @@
 // caller is thread 0. It sleeps while it waits, so it must be a worker too; and shared memory needs a page that is
 // isolated from other origins. Elsewhere, and until the workers have started, the caller runs everything alone.
 
-import { DONE, LISTEN, MODEL, NEXT, THREAD, STOPPED, THREADS, stop } from "./thread.mjs";
+import { DONE, LAST_RUN, LISTEN, MODEL, NEXT, RUN, STOPPED, THREAD, THREADS, stop } from "./thread.mjs";
 
 const MOST = 8; // threads of a module
 const READY = 192 / 4; // words of a module's memory, one for each thread (threads.py)
@@ -95,12 +95,13 @@ class Workers {
     return false;
   }
 
-  command(i, model, thread = 0, threads = 0) {
+  command(i, model, thread = 0, threads = 0, run = 0) {
     const { control } = this;
     const at = i * CONTROL;
     control[at + MODEL] = model;
     control[at + THREAD] = thread;
     control[at + THREADS] = threads;
+    control[at + RUN] = run;
     Atomics.add(control, at + NEXT, 1);
     Atomics.notify(control, at + NEXT);
   }
@@ -184,9 +185,10 @@ export class Threaded {
 
   #onSeveral(found) {
     const threads = 1 + found.length;
-    for (const [i, worker] of found.entries()) this.#workers.command(worker, this.#number, i + 1, threads);
+    const run = Atomics.load(this.#words, LAST_RUN) + 1;
+    for (const [i, worker] of found.entries()) this.#workers.command(worker, this.#number, i + 1, threads, run);
     try {
-      this.#part(0, threads);
+      this.#part(0, threads, run);
     } catch (error) {
       const inVain = Atomics.load(this.#words, STOPPED) === 2;
       stop(this.#words);

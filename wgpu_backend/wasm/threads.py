@@ -1,9 +1,10 @@
 """Runs a module on several threads: each has its own instance, and all share one memory.
 
-Every thread calls "part" with its number; thread 0 also says how many there may be. All go through the same steps, a
-kernel that they share in ranges of its loop. Ranges are numbered through the whole run, and a thread takes the next
-number from a counter when it is free: it need not come in time, nor do as much as the others. It begins once all ranges
-of the steps before are done, which a second counter says. The first bytes of the memory hold both (addresses.py).
+Every thread calls "part" with its number, how many there are, and the number of the run, which thread 0 begins. All go
+through the same steps, a kernel that they share in ranges of its loop. Ranges are numbered through the whole run, and a
+thread takes the next number from a counter when it is free: it need not come in time, nor do as much as the others. It
+begins once all ranges of the steps before are done, which a second counter says. The first bytes of the memory hold
+both (addresses.py).
 """
 
 from .addresses import COUNT, DONE, STOPPED, TICKET, WAITING
@@ -13,9 +14,9 @@ from .kernels import split
 MOST = 8  # threads of a module: each has scratch memory of its own
 RANGES = 4  # of a kernel for each thread, so that one which was late, or lost its processor, delays no other
 
-# How often a thread reads whether the steps before are done, until it sleeps; this takes about 20 us. Waking takes
-# longer than most steps.
-SPIN = 20000
+# How often a thread reads whether the steps before are done, until it sleeps; this takes about 60 us. Waking takes
+# longer than most ranges.
+SPIN = 60000
 
 # A thread that the browser ended with a range in hand is never done. The others give up after WAITS waits of 10 s. One
 # wait of a minute would not do: it would end at once for all when a computer wakes from sleep.
@@ -29,13 +30,13 @@ _NONE = -1  # instead of a number, for a thread that belongs to a run which is o
 def part(steps, scratch, stride, several):
     """The function "part". steps: (kernel's name, its addresses, its Function); scratch: the address of the scratch
     memory of thread 0; stride: bytes to that of the next thread; several: whether more than one thread may call it."""
-    f = Function("part", ("i32", "i32"))
-    thread, threads = f.param(0), f.param(1)
+    f = Function("part", ("i32", "i32", "i32"))
+    thread, threads, run = [f.param(n) for n in range(3)]
     own = f.let(op("i32.add", i32(scratch), op("i32.mul", thread, i32(stride))))
     if not several:
         _write(f, steps, own)
         return f.finish()
-    turn = f.let(call("begin", "i32", thread, threads))
+    turn = f.let(call("begin", "i32", thread, threads, run))
     count = f.let(_word(COUNT))
     f.begin_if(op("i32.lt_u", count, op("i32.add", thread, i32(1))))
     f.exit()  # late, and thread 0 goes on without it
@@ -102,7 +103,7 @@ def helpers():
 def alone():
     """The function "run": all steps on one thread."""
     f = Function("run", ())
-    f.do(call("part", "", i32(0), i32(1)))
+    f.do(call("part", "", i32(0), i32(1), i32(0)))
     return f.finish()
 
 
@@ -124,16 +125,26 @@ def _turn():
 
 
 def _begin():
-    """A thread's number, and how many there are -> the number of this run. Thread 0 begins the run: while the lower
-    half of the counter is 0, nobody gets a range."""
-    f = Function("begin", ("i32", "i32"), ("i32",))
+    """A thread's number, how many there are, and the number of the run -> the number of this run. Thread 0 begins it:
+    while the lower half of the counter is 0, nobody gets a range. The others often come a moment before."""
+    f = Function("begin", ("i32", "i32", "i32"), ("i32",))
     f.begin_if(op("i32.eqz", f.param(0)))
-    turn = op("i64.extend_i32_u", op("i32.add", _turn(), i32(1)))
-    closed = f.let(op("i64.shl", turn, i64(32)))
+    closed = f.let(op("i64.shl", op("i64.extend_i32_u", op("i32.add", _turn(), i32(1))), i64(32)))
     f.do(memory("i64.atomic.store", i32(TICKET), closed))
     _put(f, COUNT, f.param(1))
     _put(f, DONE, i32(1))
     f.do(memory("i64.atomic.store", i32(TICKET), op("i64.or", closed, i64(1))))
+    f.otherwise()
+    left = f.local("i32")
+    f.set(left, i32(SPIN))
+    opened = f.let(op("i64.shl", op("i64.extend_i32_u", f.param(2)), i64(32)))
+    f.begin_block()
+    f.begin_loop()
+    f.branch_if(op("i64.gt_u", memory("i64.atomic.load", i32(TICKET)), opened), 1)
+    f.set(left, op("i32.sub", f.get(left), i32(1)))
+    f.branch_if(f.get(left), 0)
+    f.end()
+    f.end()
     f.end()
     f.give(_turn())
     return f.finish()
