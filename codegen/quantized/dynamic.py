@@ -9,6 +9,7 @@ zero in the middle, biases floats.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -64,7 +65,8 @@ class _Writer:
 
     def rewrite(self, graph: GraphProto, outer: Mapping[str, TensorProto]) -> None:
         """outer: the constants that enclosing graphs have."""
-        constants = {**outer, **_constants(graph)}
+        own = {i.name for i in graph.input} | {o for node in graph.node for o in node.output}  # they hide outer names
+        constants = {**{name: t for name, t in outer.items() if name not in own}, **_constants(graph)}
         made = {o: node for node in graph.node for o in node.output}
         ranges: dict[str, list[str]] = {}  # what DynamicQuantizeLinear makes of each input
         nodes: list[NodeProto] = []
@@ -147,7 +149,7 @@ class _Writer:
         one form are stored once."""
         from onnx import numpy_helper
 
-        key = p.weight, p.levels.shape, p.scales.tobytes()
+        key = p.weight, p.levels.shape, sha256(p.levels.tobytes() + p.scales.tobytes()).digest()
         if key not in self.held:
             ends = ("_quantized", "_scale", "_zero_point")
             stem = self.unused.stem(p.weight, *ends)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -161,18 +162,24 @@ def write(
     from emberlet.host.burnpack_writer import Source
     from emberlet.host.together import synced
 
-    shared: dict[int, Source] = {}
+    shared: dict[Hashable, Source] = {}
     sources = {}
     for name, tensor in model.to_record().items():
-        if id(tensor) not in shared:
-            shared[id(tensor)] = Source(tensor.dtype, tensor.shape, _reader(tensor))
-        sources[name] = shared[id(tensor)]
+        key = content(tensor)
+        if key not in shared:
+            shared[key] = Source(tensor.dtype, tensor.shape, _reader(tensor))
+        sources[name] = shared[key]
     with synced(draft / (stem + ".py")) as file:
         file.write((signed(text) if "# @generated" in text else text).encode())
     for name, data in more.items():
         with synced(draft / name) as file:
             file.write(data)
     return save_sources(draft / (stem + ".bpk"), sources, metadata)
+
+
+def content(tensor: Any) -> Hashable:
+    """What equal tensors have in common: they are stored once."""
+    return tensor.dtype.name, tensor.shape, sha256(tensor.backend.to_bytes(tensor)).digest()
 
 
 def _reader(tensor: Any) -> Any:

@@ -59,7 +59,7 @@ def _kept(backend, x):
     if x is None:
         return None
     buffer = x.data[0]
-    if isinstance(buffer, memoryview) and not buffer.readonly:  # the caller's array
+    if isinstance(buffer, memoryview) and type(buffer.obj).__name__ not in ("bytes", "mmap"):  # the caller's array
         return backend.from_bytes(bytes(backend.to_bytes(x)), x.dtype, x.shape)
     return Tensor(x.data, x.dtype, x.shape, backend)
 

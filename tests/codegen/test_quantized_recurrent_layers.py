@@ -5,8 +5,10 @@ from __future__ import annotations
 import random
 from typing import Any
 
+import emberlet
 import numpy as np
 import pytest
+from emberlet import nn
 from onnx import helper, numpy_helper
 from support.onnx_models import assert_same, expected, generated, source
 
@@ -110,3 +112,10 @@ def test_the_layer_holds_the_integers_of_the_file(sequences: int, tmp_path: Any)
         found = found if isinstance(found, tuple) else (found,)
         for a, b in zip(found, wanted, strict=True):
             np.testing.assert_allclose(np.asarray(a), np.asarray(b), atol=1e-6)
+
+
+@pytest.mark.parametrize("shape", [(0, 5, 3), (2, 0, 3)])
+def test_no_sequences_and_no_steps_give_what_float_layers_give(shape: tuple[int, ...]) -> None:
+    x = emberlet.asarray(np.zeros(shape, np.float32))
+    for ours, floats in ((nn.QuantizedLstm, nn.Lstm), (nn.QuantizedBiLstm, nn.BiLstm)):
+        assert ours(3, 4)(x)[0].shape == floats(3, 4)(x)[0].shape

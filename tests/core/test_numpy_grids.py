@@ -220,3 +220,33 @@ def test_activations_of_levels_are_the_models(name: str, side: int) -> None:
 def test_a_small_hard_swish_of_levels_is_looked_up() -> None:
     taken = steps(on_levels(F.hard_swish))
     assert taken == ["divide", "fmax", "minimum", "rint", "subtract", "copy_cast", "look_up", "multiply"]
+
+
+def test_only_products_that_keep_the_order_are_moved_behind_max_pooling() -> None:
+    """Those of integers wrap, and 0 times infinity is NaN, which a window keeps."""
+    levels = np.arange(4, dtype=np.uint8).reshape(1, 1, 2, 2) * np.uint8(40)
+    x = emberlet.asarray(levels, backend="numpy")
+    found = compile(lambda x: F.max_pool(x * 3, 2), x)(x)
+    assert np.asarray(found).ravel().tolist() == [(levels * np.uint8(3)).max()]
+    x = emberlet.asarray(np.float32([[[[0, 2], [1, 3]]]]), backend="numpy")
+    assert np.isnan(np.asarray(compile(lambda x: F.max_pool(x * float("inf"), 2), x)(x))).all()
+
+
+def test_ends_of_a_clip_that_cross_or_are_nan_give_what_clip_gives() -> None:
+    x = emberlet.asarray(np.float32([[-5, 0, 5]]), backend="numpy")
+    for least, most, due in ((3.0, 1.0, 1.0), (float("nan"), 1.0, -10.0), (None, float("nan"), -10.0)):
+
+        def cut(x: Any, ends: Any = (least, most)) -> Any:
+            one = emberlet.asarray(np.eye(3, dtype=np.float32), backend=x.backend)
+            return rounded(F.clip(rounded(x, 0.1, 100) @ one, *ends), 0.1, 100)
+
+        np.testing.assert_allclose(np.asarray(compile(cut, x)(x)), [[due] * 3], rtol=1e-6)
+
+
+def test_a_scale_that_weights_cannot_take_stays_apart() -> None:
+    def product(x: Any) -> Any:
+        weight = emberlet.asarray(np.float32([[1e25], [-1e25]]), backend=x.backend)
+        return rounded(rounded(x, 1e-3, 0) @ weight, 1e-17, 100)
+
+    x = emberlet.asarray(np.float32([[1, 1], [0, 2]]), backend="numpy")
+    np.testing.assert_allclose(np.asarray(compile(product, x)(x)), [[0], [-1e-15]], rtol=1e-6)

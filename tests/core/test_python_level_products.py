@@ -174,3 +174,13 @@ def test_the_largest_of_levels_are_levels() -> None:
     np.testing.assert_array_equal(np.array(found.tolist(), np.float32), want)
     again = F.quantize_linear(found, 0.5, 9)
     np.testing.assert_array_equal(np.array(again.tolist()), np.rint(want / 0.5) + 9)
+
+
+@pytest.mark.parametrize("count", [12, 1024])
+def test_what_was_dequantized_from_a_view_stays_when_its_array_changes(count: int) -> None:
+    held = np.zeros(count, np.uint8)
+    view = held.view()
+    view.flags.writeable = False
+    found = F.dequantize_linear(emberlet.asarray(view, backend="python"), 0.5, 3)
+    held[:] = 200
+    assert set(found.tolist()) == {-1.5}

@@ -196,3 +196,47 @@ def test_weights_that_integers_are_not_multiplied_with_are_refused(options: dict
 def test_other_activations_are_refused() -> None:
     with pytest.raises(UnsupportedError, match="activations is None or 'dynamic', found 'static'"):
         nn.Linear(8, 4).quantize_weights(activations="static")
+
+
+def test_a_matrix_that_is_read_in_two_forms_has_integers_of_both() -> None:
+    model = with_weights(
+        "net (float[3, 8] x) => (float[3, 8] y, float[3, 8] z) { y = MatMul(x, w) z = Gemm<transB = 1>(x, w) }"
+    )
+    signs = np.sign(RNG.normal(size=(8, 8))).astype(np.float32)  # every row and column has the same scale
+    model.graph.initializer.append(onnx.numpy_helper.from_array(signs, "w"))
+    x = RNG.normal(size=(3, 8)).astype(np.float32)
+    found = theirs(dynamic.quantized(model), {"x": x})
+    for got, want in zip(found, (x @ signs, x @ signs.T), strict=True):
+        np.testing.assert_allclose(got, want, atol=0.02 * np.abs(want).max())
+
+
+def test_a_name_of_a_body_hides_a_constant_around_it() -> None:
+    body = onnx.helper.make_graph(
+        [
+            onnx.helper.make_node("Identity", ["more"], ["go"]),
+            onnx.helper.make_node("MatMul", ["x", "v"], ["y"]),
+            onnx.helper.make_node("Add", ["v", "v"], ["v_next"]),
+        ],
+        "body",
+        [
+            onnx.helper.make_tensor_value_info("i", onnx.TensorProto.INT64, []),
+            onnx.helper.make_tensor_value_info("more", onnx.TensorProto.BOOL, []),
+            onnx.helper.make_tensor_value_info("v", onnx.TensorProto.FLOAT, [8, 8]),
+        ],
+        [
+            onnx.helper.make_tensor_value_info("go", onnx.TensorProto.BOOL, []),
+            onnx.helper.make_tensor_value_info("v_next", onnx.TensorProto.FLOAT, [8, 8]),
+            onnx.helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, [3, 8]),
+        ],
+    )
+    model = with_weights(
+        "net (float[3, 8] x) => (float[2, 3, 8] y) { h = MatMul(x, v) y = Unsqueeze(h, h) }", v=(8, 8), s=(8, 8)
+    )
+    del model.graph.node[:]
+    ports = [("n", np.array(2)), ("yes", np.array(True))]
+    model.graph.initializer.extend(onnx.numpy_helper.from_array(value, name) for name, value in ports)
+    model.graph.node.append(onnx.helper.make_node("Loop", ["n", "yes", "s"], ["last", "y"], body=body))
+    model.graph.node.append(onnx.helper.make_node("MatMul", ["x", "v"], ["other"]))
+    x = RNG.normal(size=(3, 8)).astype(np.float32)
+    (want,), (got,) = theirs(model, {"x": x}), theirs(dynamic.quantized(model), {"x": x})
+    np.testing.assert_allclose(got, want, atol=0.02 * np.abs(want).max())

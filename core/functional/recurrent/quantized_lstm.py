@@ -58,8 +58,9 @@ class _QuantizedLayer(Layer):
     def project(self, x, first, count):
         # All steps of all sequences are quantized together.
         values, scale = _quantized_rows(reshape(x, (1, x.size)))
-        values, rows = reshape(values, x.shape), x.shape[0]
-        parts = [reshape(self.quantized_w.product(values, scale, first + i), (1, rows, -1)) for i in range(count)]
+        values, w = reshape(values, x.shape), self.quantized_w
+        shape = (1, x.shape[0], w.values.shape[2])
+        parts = [reshape(w.product(values, scale, first + i), shape) for i in range(count)]
         return x.backend.concat(parts, 0) if count > 1 else parts[0]
 
 
@@ -74,7 +75,11 @@ class _QuantizedCell(LstmCell):
         parts = []
         for i in range(h.shape[0]):
             values, scale = _quantized_rows(reshape(narrow(h, 0, i, 1), h.shape[1:]))
-            parts.append(reshape(self.weight.product(values, scale, self.first + i), (1, h.shape[1], -1)))
+            parts.append(
+                reshape(
+                    self.weight.product(values, scale, self.first + i), (1, h.shape[1], self.weight.values.shape[2])
+                )
+            )
         return self.backend.concat(parts, 0) if len(parts) > 1 else parts[0]
 
 

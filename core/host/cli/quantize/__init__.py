@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 WEIGHTS = ("rtn", "gptq", "awq")  # store/weight_methods, which needs NumPy
 SCALES = {"float16": "float16", "bfloat16": "bfloat16", "e8m0": "float8_e8m0fnu", "ue4m3": "float8_e4m3fn"}
 VALUES = {"e4m3": "float8_e4m3fn", "e5m2": "float8_e5m2", "e2m1": "float4_e2m1fn", "nf4": "nf4"}
+PERCENTILE = 99.99
 METHODS = ("minmax", "moving-average", "percentile", "entropy", "mse")  # quantization/calibration.py, which needs NumPy
 
 
@@ -70,7 +71,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--method", choices=METHODS, help="how the ranges of static activations are chosen (default: minmax)"
     )
-    parser.add_argument("--percentile", type=float, default=99.99, help="share of the values in a range (99.99)")
+    parser.add_argument("--percentile", type=float, default=PERCENTILE, help="share of the values in a range (99.99)")
     parser.add_argument(
         "--keep", action="append", default=[], metavar="LAYER", help="a layer that stays in float; repeat for more"
     )
@@ -272,8 +273,8 @@ def _check(a: argparse.Namespace) -> None:
     if a.activations and a.onnx:
         raise EmberletError("--activations writes an ONNX file itself: leave out --onnx")
     words = scheme_words(a.scheme, a.bits)
-    if a.activations == "dynamic" and a.method:
-        raise EmberletError("--activations dynamic takes the range of each call: leave out --method")
+    if a.activations == "dynamic" and (a.method or a.percentile != PERCENTILE):
+        raise EmberletError("--activations dynamic takes the range of each call: leave out --method and --percentile")
     WeightScheme(a.bits, words["mode"], words["level"], "min-max", words["scale_dtype"], words["value_dtype"])
     if words["value_dtype"] is not None and method != "rtn":
         raise EmberletError(f"--weights {a.weights}: {method} chooses integers; leave it out, or the float values of "

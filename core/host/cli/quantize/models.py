@@ -264,7 +264,10 @@ class Rewritten(Source):
         return loaded.model, quantizing(text, rest) if names else text
 
     def variant(self, scheme: Scheme, only: Collection[str] | None = None) -> Any:
-        keep = scheme.keep if only is None else [name for name in self.layers if name not in only]
+        keep: Collection[str] = scheme.keep
+        if only is not None:  # layers that read the same weight are quantized together
+            held, of = self._held(only), self._initializers
+            keep = tuple(n for n in self.layers if n not in only and of.get(f"{n}.weight") not in held)
         return self._made(scheme, self._proto(keep, only is None), keep)[0]
 
     def final(self, scheme: Scheme) -> tuple[Any, str, dict[str, bytes]]:
@@ -337,7 +340,8 @@ class Dynamic(Rewritten):
 
     def __init__(self, path: str, name: str | None, equalize: bool = False) -> None:
         super().__init__(path, name, equalize)
-        if self._proto((), True).graph == self.proto.graph:
+        had = {t.name for t in self.proto.graph.initializer}
+        if all(t.name in had for t in self._proto((), True).graph.initializer):
             raise UnsupportedError(
                 f"{path}: no product or convolution has a constant float32 weight; leave out --activations"
             )
@@ -381,4 +385,8 @@ def fixed_short(inputs: Sequence[Input], given: Sequence[NDArray[Any]]) -> bool:
 
 def nbytes(model: Any) -> int:
     """The bytes of a model's weights."""
-    return sum(int(t.dtype.nbytes(t.size)) for t in {id(t): t for t in model.to_record().tensors.values()}.values())
+    from emberlet.codegen.quantized.writing import content
+
+    return sum(
+        int(t.dtype.nbytes(t.size)) for t in {content(t): t for t in model.to_record().tensors.values()}.values()
+    )

@@ -47,6 +47,8 @@ class _Magnitudes:
             return float(np.abs(args[1]).max())
         if call.op in _SAME and not [a for a in args[1:] if isinstance(a, (Value, Tensor))]:
             ends = [abs(float(n)) for n in args[1:] if n is not None] if call.op == "clip" else []
+            if any(map(math.isnan, ends)):
+                return math.inf
             return max(self.of(args[0], depth), *(n for n in ends if n < math.inf), 0.0)
         if call.op == "pool" and args[0] == "max" and sees_elements(call):
             return self.of(args[1], depth)

@@ -6,6 +6,7 @@ Concatenation only places elements and max-pooling only selects them, so the res
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from ....backend.tracing import Trace
@@ -80,8 +81,11 @@ def _function(x: Any, uses: dict[Value, int], user: Call) -> Call | None:
     factor, channel = call.args[2], len(x.shape) - len(user.args[2])
     if not isinstance(factor, Tensor) or call.args[1].shape != x.shape or not factor.size:
         return None
+    if not x.dtype.is_float:
+        return None  # products of integers wrap
     spatial = factor.shape[max(0, channel - len(x.shape) + factor.ndim) :]
-    return call if all(n == 1 for n in spatial) and bool((factor.data > 0).all()) else None
+    keeps_order = bool(((factor.data > 0) & (factor.data < math.inf)).all())  # 0 times infinity is NaN
+    return call if all(n == 1 for n in spatial) and keeps_order else None
 
 
 def _passes(call: Call) -> bool:

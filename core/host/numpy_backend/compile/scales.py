@@ -174,7 +174,8 @@ class _Scales:
         shift = product if product is not None and _is_shift(product) else None
         if shift is not None:
             product = _alone(shift.args[1], self.uses)
-        if product is not None and _is_product(product):
+        given = [p for p in (*product.args[1:3], shift and shift.args[2]) if isinstance(p, Tensor)] if product else []
+        if product is not None and _is_product(product) and all(largest(p) / scale < FINITE for p in given):
             self.factors[product] = 1 / scale
             if shift is not None:
                 shift.args = ("add", shift.args[1], _times(shift.args[2], 1 / scale))
@@ -342,8 +343,9 @@ def _times(x: Tensor, factor: float) -> Tensor:
 def _within(low: float, high: float, scale: float, least: Any, most: Any) -> tuple[float, float]:
     """The ends of a grid, and of what was cut to `least` and `most` before it was divided by the scale."""
     ends = [None if e is None else float(np.rint(np.float32(e) / np.float32(scale))) for e in (least, most)]
+    first = low
     if ends[0] is not None:
         low = min(max(low, ends[0]), high)
-    if ends[1] is not None:
-        high = max(min(high, ends[1]), low)
-    return low, high
+    if ends[1] is not None:  # it decides where it is below the other
+        high = max(min(high, ends[1]), first)
+    return min(low, high), high
