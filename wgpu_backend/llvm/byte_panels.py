@@ -35,6 +35,8 @@ def _weight(node: Node, width: int) -> Node | None:
     if weight.op == "binary" and weight.arg == "sub" and weight.srcs[1].op == "full":
         word = {0: "i8", 128: "u8"}.get(weight.srcs[1].arg)  # what is left is int8
         weight = without_casts(weight.srcs[0])
+    if left.op == "binary" and left.arg == "sub":  # less its zero point
+        left = without_casts(left.srcs[0])
     while left.op == "reshape":
         left = left.srcs[0]
     in_rows = left.dtype.bits == 8 and left.op not in ("permute", "expand", "slice")  # as the kernel reads them

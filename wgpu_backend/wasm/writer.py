@@ -51,6 +51,7 @@ def save(
     from .backend import WasmBackend
 
     backend = WasmBackend(planning=True)
+    relaxed = None if relaxed is None else bool(relaxed)
     kinds = (True, False) if relaxed is None else (relaxed,)
     traced, results, checks, plans = planned_for(model, examples, backend, dims, partial(_planned, kinds))
     plan, externals = plans[kinds[0]]

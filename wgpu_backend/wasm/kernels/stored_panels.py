@@ -66,8 +66,7 @@ class _Panels(_Bytes):
     def _split_left(self, slots):
         found = _Bytes._split_left(self, slots)
         if found:
-            self.offset -= 128 if self.word != "i8" else 0  # unsigned
-            self.offset = -128 if self.word == "i8" else self.offset
+            self.offset -= 128  # unsigned
         return found
 
     def kernel(self, name):
