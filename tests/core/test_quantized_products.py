@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from emberlet import functional as F
-from emberlet.errors import DTypeError
+from emberlet.errors import DTypeError, ShapeError
 from support.backends import same, tensor
 from support.onnxruntime_node import run_node
 from support.rows import every
@@ -224,3 +224,18 @@ def test_scales_of_an_lstm_are_converted_to_the_inputs_dtype(backend: Any) -> No
         same(other, np.asarray(one))
     with pytest.raises(DTypeError, match="a scale is a float, found int8"):
         F.dynamic_quantize_lstm(*map(tensor, (x, w, zero, zero, r)), scale, tensor(zero))
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "a_zero", "b_zero"),
+    [((1, 3), (3, 2), (2,), ()), ((3,), (3, 2), (2,), ()), ((2, 3), (3, 1), (), (2,)), ((3, 2), (2, 2), (), (4, 1, 2))],
+)
+def test_a_zero_point_has_no_more_values_than_its_operand(
+    backend: Any, a: Any, b: Any, a_zero: Any, b_zero: Any
+) -> None:
+    given = [tensor(np.ones(shape, np.uint8)) for shape in (a, b, a_zero, b_zero)]
+    with pytest.raises(ShapeError, match="zero point"):
+        F.matmul_integer(*given)
+    scale = tensor(np.float32(0.5))
+    with pytest.raises(ShapeError, match="zero point"):
+        F.matmul_integer_to_float(given[0], given[1], scale, scale, *given[2:])

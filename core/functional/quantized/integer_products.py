@@ -20,7 +20,7 @@ from .quantization import dynamic_quantize_linear, quantize_linear, to_levels
 
 def centered(x, zero_point, shape=None):
     """x minus its zero point, in int32; `shape` broadcasts a zero point of several values. Raises DTypeError for a zero
-    point that x's dtype does not hold."""
+    point that x's dtype does not hold, ShapeError for one that has more values than x along an axis."""
     x = tensor(x)
     if not x.dtype.is_integer or x.dtype.bits > 8:
         raise DTypeError("expected integers of at most 8 bits, found {}".format(x.dtype))
@@ -38,6 +38,9 @@ def centered(x, zero_point, shape=None):
         zero = reshape(zero, ())
     elif shape is not None and zero.ndim == 1:
         zero = reshape(zero, shape)
+    extra = zero.ndim - x.ndim
+    if extra > 0 or [i for i in range(zero.ndim) if x.shape[i - extra] == 1 != zero.shape[i]]:
+        raise ShapeError("a zero point of shape {} does not fit integers of shape {}".format(zero.shape, x.shape))
     return _less(x, zero)
 
 
@@ -206,11 +209,8 @@ def conv_integer(x, weight, x_zero_point=None, w_zero_point=None, stride=1, padd
     for i in range(n):
         if x.shape[i + 2] + sum(padding[i]) < dilation[i] * (weight.shape[i + 2] - 1) + 1:
             refuse("kernel", "conv_integer", weight.shape[2:], x.shape, padding)
-    shapes = x.shape, weight.shape
     x = centered(x, x_zero_point)
     weight = centered(weight, w_zero_point, (-1,) + (1,) * (n + 1))
-    if (x.shape, weight.shape) != shapes:
-        raise ShapeError("conv_integer: a zero point has more axes than its tensor")
     convolve = operation(x.backend, "conv_8bit") or x.backend.conv
     return convolve(x, weight, None, stride, padding, dilation, groups)
 
