@@ -15,7 +15,7 @@ from emberlet.host.burnpack_writer import Source, dumps
 from emberlet.host.files import RESERVED_BY_WINDOWS
 from emberlet.host.quantization import calibration
 
-from .assembly.registry import FAMILIES
+from .assembly.variants import FAMILIES
 from .boards import Board
 from .compile import compile_mpy
 from .cost import Cost, cost

@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 
 from .assembly.driver import Kernel, Table
-from .assembly.registry import DSP, FAMILIES, RV32, THUMB
+from .assembly.variants import DSP, FAMILIES, RV32, THUMB
 from .emit.inputs import has_whole, in_grid, integers
 from .emit.kernels import DRIVE, assembly_kernels, driver_table, kernels_source
 from .emit.outputs import ROOM, has_large, has_listed, is_large, is_listed
@@ -57,6 +57,9 @@ COSTS = {
     "depthwise plain output of two": (5, 19, 24),
     "depthwise doubled output of two": (5, 61, 58),
     "depthwise shifted output of two": (10, 40, 43),
+    "depthwise tap of four": (1.42, 0, 0),
+    "depthwise plain output of four": (5.5, 0, 0),
+    "depthwise shifted output of four": (10.5, 0, 0),
     "depthwise weight": (5, 8, 8),
     "depthwise tap of one": (2.6, 5.5, 6),
     "depthwise plain output of one": (16, 46, 52),
@@ -260,13 +263,15 @@ def assembly(name: str, n: Mapping[str, int]) -> dict[str, int]:
     if name.startswith("depthwise"):
         kh, kw = map(int, name.split("_")[1].split("x"))
         columns = n["last"] // n["xstep"] + 2 if "last" in n else n["cols"]
-        outs = n["rows"] * columns * (max(n["C"], 4) if "up" in n else n["C"])  # DSP instructions take four at once
-        two = " of two" if "pairs" in name else ""
+        squares, pairs = "squares" in name, "pairs" in name
+        channels = max(n["C"], 4) if "up" in n and not squares else n["C"]  # DSP instructions take four at once
+        outs = n["rows"] * columns * channels
+        at_once = " of two" if pairs else " of four" if squares else ""
         if "of_one" in name:
             return {"depthwise tap of one": n["C"] * kh * kw, f"depthwise {_how(name)} output of one": n["C"]}
         return {
-            f"depthwise tap{two}": outs * kh * kw,
-            f"depthwise {_how(name)} output{two}": outs,
+            f"depthwise tap{at_once}": outs * kh * kw,
+            f"depthwise {_how(name)} output{at_once}": outs,
             "depthwise weight": n["C"] * kh * kw,
         }
     if name in ("repeat", "again"):

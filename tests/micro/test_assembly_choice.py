@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 from emberlet.errors import UnsupportedError
 from emberlet.micro.builder.assembly import dsp
-from emberlet.micro.builder.assembly.registry import ALL, DSP, MOST_GROUPS, MOST_SHIFT, THUMB, calls, scratch
+from emberlet.micro.builder.assembly.registry import MOST_GROUPS, calls, scratch
+from emberlet.micro.builder.assembly.variants import ALL, DSP, MOST_SHIFT, THUMB
 from emberlet.micro.builder.emit.kernels import kernels_source, machine_code
 from emberlet.micro.builder.kernels.depthwise import Depthwise
 from emberlet.micro.builder.kernels.dot import Dot
@@ -112,6 +113,18 @@ def test_depthwise_layers_that_have_a_kernel(
     assert (_found(_depthwise(_plain(n), channels, kernel, multiplier), family) is not None) is runs
     assert _found(_depthwise(_doubled(*(-3,) * n, twice=False), channels, kernel, multiplier), family) is None
     assert _found(_depthwise(_doubled(*(-MOST_SHIFT - 1,) * n), channels, kernel, multiplier), family) is None
+
+
+@pytest.mark.parametrize(
+    ("channels", "kernel", "squares"),
+    [(3, (3, 3), True), (1, (3, 8), True), (4, (3, 3), False), (3, (3, 9), False), (3, (2, 3), False)],
+)
+def test_few_channels_with_three_rows_are_computed_in_squares(
+    channels: int, kernel: tuple[int, int], squares: bool
+) -> None:
+    made = _found(_depthwise(_plain(channels), channels, kernel), DSP)
+    assert made is not None
+    assert ("squares" in made[0]) is squares
 
 
 @pytest.mark.parametrize("family", ALL)

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from emberlet.micro.builder.assembly.registry import FAMILIES, calls
+from emberlet.micro.builder.assembly.registry import calls
+from emberlet.micro.builder.assembly.variants import FAMILIES
 from emberlet.micro.builder.kernels.dot import Dot
 from emberlet.micro.builder.kernels.recurrence import MIDDLE, Rows
 from emberlet.micro.builder.kernels.recurrent import Gru

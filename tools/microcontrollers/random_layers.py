@@ -8,7 +8,8 @@ from math import prod
 from typing import Any
 
 import numpy as np
-from emberlet.micro.builder.assembly.registry import ALL, scratch
+from emberlet.micro.builder.assembly.registry import scratch
+from emberlet.micro.builder.assembly.variants import ALL
 from emberlet.micro.builder.kernels.arg import Arg, two_bytes
 from emberlet.micro.builder.kernels.constant import Constant
 from emberlet.micro.builder.kernels.depthwise import Depthwise
@@ -300,7 +301,7 @@ def bordered_copy(rng: Rng) -> Case:
 
 def rounding_twice(rng: Rng) -> Case:
     """A layer in TensorFlow Lite's arithmetic."""
-    kinds = (dense, conv, depthwise, pool, reduce, binary, many_channels, wide_depthwise, one_position)
+    kinds = (dense, conv, depthwise, pool, reduce, binary, many_channels, wide_depthwise, one_position, few_channels)
     made = kinds[int(rng.integers(len(kinds)))](rng)
     layer, zero = made.layer, int(rng.integers(0, 256))
     clamp = clamp_at_random(rng, zero)
@@ -401,7 +402,8 @@ def forest(rng: Rng) -> Case:
 
 def asymmetric(rng: Rng) -> Case:
     """A layer whose weights have a zero point of their own."""
-    case = (dense, conv, depthwise, many_channels, wide_depthwise, one_position)[int(rng.integers(6))](rng)
+    kinds = (dense, conv, depthwise, many_channels, wide_depthwise, one_position, few_channels)
+    case = kinds[int(rng.integers(len(kinds)))](rng)
     layer, own = case.layer, int(rng.choice([0, 255, int(rng.integers(0, 256))]))
     assert isinstance(layer, Dot | Depthwise)
     requant = requant_for(rng, layer.weights, layer.bias, layer.zero, own)
@@ -645,6 +647,19 @@ def wide_depthwise(rng: Rng) -> Case:
     return Case(layer, (bytes_at_random(rng, (h, w, c)),), (*window.output(h, w), c), window.pads, zero)
 
 
+def few_channels(rng: Rng) -> Case:
+    """A depthwise layer of fewer than four channels, with windows of three rows that move by one."""
+    kernel, h, w, c = (3, int(rng.integers(1, 10))), *(int(v) for v in rng.integers(1, 10, 2)), int(rng.integers(1, 4))
+    pads = tuple(int(v) for v in rng.integers(0, (3, kernel[1], 3, kernel[1])))
+    h, w = max(h, 3 - pads[0] - pads[2]), max(w, kernel[1] - pads[1] - pads[3])
+    window = Window(kernel, pads=pads)  # type: ignore[arg-type]
+    weights = weights_at_random(rng, (c, *window.kernel))
+    bias, zero = rng.integers(-5000, 5000, c), int(rng.integers(0, 256))
+    requant = requant_for(rng, weights, bias, zero)
+    layer = Depthwise("depthwise", ("x",), "y", (h, w, c), window, weights, bias, zero, requant)
+    return Case(layer, (bytes_at_random(rng, (h, w, c)),), (*window.output(h, w), c), window.pads, zero)
+
+
 def one_position(rng: Rng) -> Case:
     """A depthwise layer whose window is the whole image, or a dense layer of few channels and whole words, as streams
     and classifiers have them."""
@@ -681,6 +696,7 @@ def many_channels(rng: Rng) -> Case:
 ASSEMBLY_KINDS = (
     *(dense, conv, many_channels, wide_depthwise, one_position, depthwise, recurrent, binary, pool, reduce),
     *(asymmetric, rounding_twice, rounding_twice, bordered_copy, forest, joined, concatenation, short_gru),
+    few_channels,
 )
 """Kinds of layers that some instruction set has kernels in assembly for."""
 

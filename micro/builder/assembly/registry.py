@@ -1,9 +1,9 @@
-"""The mapping from layers to kernels: the instruction sets that have kernels, and the arguments of their calls."""
+"""The mapping from layers to kernels, and the arguments of their calls."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import cache, partial
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TypeGuard
 
 from ..kernels.depthwise import Depthwise
@@ -14,61 +14,21 @@ from ..kernels.recurrence import RecurrentLayer, Rows
 from ..kernels.recurrent import Gru, Lstm
 from ..kernels.trees import Trees
 from ..kernels.window import Loops, window_loops
-from ..quantization.doubled import DoubledRequant
 from ..quantization.reference import ZERO, Requant
 from . import (
-    dsp,
-    dsp_depthwise,
-    dsp_depthwise_one,
-    dsp_depthwise_pairs,
     dsp_dot,
     dsp_recurrent,
-    scalar_depthwise,
-    scalar_depthwise_one,
-    scalar_depthwise_pairs,
     scalar_dot,
     scalar_gru,
     scalar_recurrent,
 )
-from .assembler import Assembler
+from .depthwise import depthwise
 from .driver import Call, Kernel, Table, trees
 from .driver.layers import BEGIN, copied, filled, moved, repeated
-from .dsp_depthwise_one import step_of
-from .scalar import Scalar
-from .scalar_rv32 import ScalarRv32
-from .scalar_thumb import ScalarThumb
-from .scalar_xtensa import ScalarXtensa, ScalarXtensaWindowed
-
-DSP, THUMB, RV32, XTENSA, XTENSA_WINDOWED = "dsp", "thumb", "rv32", "xtensa", "xtensawin"
-
-FAMILIES = {
-    "armv6m": THUMB,
-    "armv7m": THUMB,
-    "armv7em": DSP,
-    "armv7emsp": DSP,
-    "armv7emdp": DSP,
-    "rv32imc": RV32,
-    "xtensa": XTENSA,
-    "xtensawin": XTENSA_WINDOWED,
-}
-"""mpy-cross's instruction sets that have kernels in assembly."""
-
-ALL = tuple(sorted(set(FAMILIES.values())))
-"""The families of instruction sets."""
-
-SCALAR: dict[str, type[Scalar]] = {
-    THUMB: ScalarThumb,
-    RV32: ScalarRv32,
-    XTENSA: ScalarXtensa,
-    XTENSA_WINDOWED: ScalarXtensaWindowed,
-}
-"""The families that use the kernels of scalar.py."""
+from .variants import DSP, THUMB, arithmetic, bind, bound, fills_bytes, how_often, name_of, scalar
 
 MOST_GROUPS = 8
 """A grouped convolution of at most this many groups becomes one call per group."""
-
-MOST_SHIFT = 26
-"""The longest right shift of a product in TensorFlow Lite's arithmetic."""
 
 
 def calls(
@@ -78,7 +38,7 @@ def calls(
     if isinstance(layer, Dot) and not layer.packed:
         return _dot(layer, family, inputs[0], output, places)
     if isinstance(layer, Depthwise):
-        return _depthwise(layer, family, inputs[0], output, places)
+        return depthwise(layer, family, inputs[0], output, places)
     if sums_in_assembly(layer):
         return _recurrent(layer, family, places) if family in BEGIN else None
     if isinstance(layer, Trees):
@@ -101,7 +61,7 @@ def sums(rows: Rows, family: str, source: int | str, places: Mapping[str, int]) 
 
     source: the offset of the bytes, or a variable of `run` with it; places: "o", "wo" and "to", and "zs".
     """
-    requant = _bound(rows.requant, family)
+    requant = bound(rows.requant, family)
     if requant is None:
         return None
     n, k = rows.weights.shape
@@ -120,14 +80,14 @@ def units(layer: Layer, family: str, places: Mapping[str, int]) -> Call | None:
     if not isinstance(layer, Gru | Lstm):
         return None
     make = scalar_recurrent.gru if isinstance(layer, Gru) else scalar_recurrent.lstm
-    kernel = Kernel(f"{layer.kind}_units", _scalar(make, THUMB if family == DSP else family), scalar_recurrent.FRAME)
+    kernel = Kernel(f"{layer.kind}_units", scalar(make, THUMB if family == DSP else family), scalar_recurrent.FRAME)
     return Call(kernel, {name: places[name] for name in ("st", "zo", "wo")} | {"hidden": layer.hidden})
 
 
 def _trees(layer: Trees, family: str, x: View, y: View, places: Mapping[str, int]) -> list[Call]:
     make = partial(trees.trees, wide=layer.wide)
     name = "trees_of_words" if layer.wide else "trees"
-    kernel = Kernel(name, _scalar(make, THUMB if family == DSP else family), trees.FRAME)
+    kernel = Kernel(name, scalar(make, THUMB if family == DSP else family), trees.FRAME)
     numbers = {"x": places["i0"] + x.origin, "y": places["o"] + y.origin, "q": 4 * places["to"]}
     return [Call(kernel, {**numbers, "targets": layer.targets, "roots": len(layer.roots)})]
 
@@ -191,48 +151,15 @@ def _room(k: int, one: bool, spread: bool, gathered: bool = True) -> int:
     return 4 * words * gathered + ((8 if one else 16) * words + 8 + 3 if spread else 0)
 
 
-def _bound(requant: Requant, family: str) -> dict[str, int] | None:
-    """The fields of requantization, or None if an instruction set's arithmetic does not support it."""
-    if isinstance(requant, DoubledRequant):
-        # Shifts by a word's width or more are not valid.
-        if min(requant.shifts) < -MOST_SHIFT:
-            return None
-    elif type(requant) is not Requant:
-        return None
-    return dsp.requant_fields(requant) if family == DSP else scalar_dot.requant_fields(requant)
-
-
-def _how(requant: Requant) -> str:
-    """How often TensorFlow Lite's arithmetic rounds ("once" or "twice", or "shifted": twice, and DoubledRequant's
-    `shifted`); "" for other arithmetic."""
-    if not isinstance(requant, DoubledRequant):
-        return ""
-    return "shifted" if requant.shifted else "twice" if requant.twice else "once"
-
-
-@cache
-def _bind(make: Callable[..., Assembler], *options: object) -> Callable[[], Assembler]:
-    return lambda: make(*options)
-
-
-@cache
-def _scalar(make: Callable[..., Scalar], family: str, *options: object) -> Callable[[], Assembler]:
-    return lambda: make(SCALAR[family](), *options)
-
-
-def _name(kind: str, how: str = "", **flags: bool) -> str:
-    return "_".join([kind, *([how] if how else []), *(name for name, is_set in flags.items() if is_set)])
-
-
 def _dot(layer: Dot, family: str, x: View, y: View, places: Mapping[str, int]) -> list[Call] | None:
-    requant = _bound(layer.requant, family)
+    requant = bound(layer.requant, family)
     if requant is None or layer.groups > MOST_GROUPS:
         return None
     loops, run = window_loops(layer.window, x.pitch, layer.image[2], layer.weights.shape[3])
     oh, ow = layer.window.output(*layer.image[:2])
     each, n = layer.weights.shape[3], len(layer.weights) // layer.groups
     k = layer.weights[0].size
-    one, how, words = layer.positions == 1, _how(layer.requant), 1 + layer.requant.words
+    one, how, words = layer.positions == 1, how_often(layer.requant), 1 + layer.requant.words
     single = family == DSP and dsp_dot.one_by_one(layer)
     step = 1 if single else n
     numbers = {
@@ -297,21 +224,16 @@ def _dsp_dot(
         "after1": step1 - 4 * words,
         "after0": step0 - n1 * step1,
     }
-    up, full = requant["up"] > 0, _fills_bytes(requant)
+    up, full = requant["up"] > 0, fills_bytes(requant)
     if single:
-        name = _name("dense_of_one", how, up=up, full=full)
-        return Kernel(name, _bind(dsp_dot.one, up, full, how), dsp_dot.DENSE), fields
+        name = name_of("dense_of_one", how, up=up, full=full)
+        return Kernel(name, bind(dsp_dot.one, up, full, how), dsp_dot.DENSE), fields
     if one:
         full = full and not wide
-        name = _name("dense", how, gather=gather, up=up, wide=wide, full=full)
-        return Kernel(name, _bind(dsp_dot.dense, gather, up, wide, full, how), dsp_dot.DENSE), fields
-    name = _name("conv", how, gather=gather, up=up, full=full)
-    return Kernel(name, _bind(dsp_dot.conv, gather, up, full, how), dsp_dot.CONV), fields
-
-
-def _fills_bytes(requant: Mapping[str, int]) -> bool:
-    """Whether the outputs of a kernel for ARMv7E-M range over whole bytes."""
-    return not (requant["c1"] or requant["c2"])
+        name = name_of("dense", how, gather=gather, up=up, wide=wide, full=full)
+        return Kernel(name, bind(dsp_dot.dense, gather, up, wide, full, how), dsp_dot.DENSE), fields
+    name = name_of("conv", how, gather=gather, up=up, full=full)
+    return Kernel(name, bind(dsp_dot.conv, gather, up, full, how), dsp_dot.CONV), fields
 
 
 def _scalar_dot(
@@ -337,64 +259,7 @@ def _scalar_dot(
         "after1": step1 - run,
         "after0": step0 - n1 * step1,
     }
-    how, apart, full = _how(requant), scalar_dot.halves(requant), scalar_dot.is_full(requant, 16 if wide else 8)
-    name = _name("conv", how, gather=gather, few=few, **_arithmetic(apart, full), wide=wide)
-    make = _scalar(scalar_dot.conv, family, gather, few, apart, wide, full, how)
+    how, apart, full = how_often(requant), scalar_dot.halves(requant), scalar_dot.is_full(requant, 16 if wide else 8)
+    name = name_of("conv", how, gather=gather, few=few, **arithmetic(apart, full), wide=wide)
+    make = scalar(scalar_dot.conv, family, gather, few, apart, wide, full, how)
     return Kernel(name, make, scalar_dot.FRAME), fields
-
-
-def _arithmetic(apart: str, full: bool) -> dict[str, bool]:
-    """Flags of names, for scalar_dot.halves and is_full."""
-    return {apart: True, "full": full} if apart else {"full": full}
-
-
-def _depthwise(layer: Depthwise, family: str, x: View, y: View, places: Mapping[str, int]) -> list[Call] | None:
-    requant, how = _bound(layer.requant, family), _how(layer.requant)
-    channels, window = layer.image[2], layer.window
-    kh, kw = window.kernel
-    most = dsp_depthwise.MOST_TAPS if family == DSP else scalar_depthwise.MOST_TAPS
-    if requant is None or how == "once" or len(layer.weights) != channels or kh * kw > most:
-        return None
-    oh, ow = window.output(*layer.image[:2])
-    dx, step = (v[1] * channels for v in (window.dilations, window.strides))
-    pitch, across = window.dilations[0] * x.pitch, window.strides[0] * x.pitch
-    pairs = dsp_depthwise_pairs.in_pairs(layer, ow, family == DSP)
-    stepped_of = scalar_depthwise_pairs if pairs and family != DSP else dsp_depthwise
-    stepped = stepped_of.columns_stepped(kw + pairs) * dx
-    numbers = {
-        "x": places["i0"] + window.corner(x),
-        "y": places["o"] + y.origin,
-        "w": places["wo"],
-        "q": 4 * (places["to"] + 2),
-        "lift": layer.lift,
-        "wz": layer.weight_zero,
-        "C": channels,
-        **{"dx": dx, "dy": pitch - stepped, "rows": oh, "cols": ow, "xstep": step, "xrow": across - ow * step},
-        **{"ystep": channels, "ygap": y.pitch - y.row},
-        **requant,
-    }
-    size, one = f"depthwise_{kh}x{kw}", step_of(layer, x)
-    if family == DSP:
-        up, full, each = requant["up"] > 0, _fills_bytes(requant), min(channels, 4)
-        few = {f"of_{each}": True} if each < 4 else {}
-        if one is not None and dsp_depthwise_one.fits(layer):
-            make = _bind(dsp_depthwise_one.depthwise, kh * kw, up, full, how)
-            name = _name(f"{size}_of_one", how, up=up, full=full)
-            return [Call(Kernel(name, make, dsp_depthwise_one.FRAME), {**numbers, "step": one})]
-        if pairs:
-            make = _bind(dsp_depthwise_pairs.depthwise, kh, kw, each, up, full, how)
-            name = _name(size, how, pairs=pairs, up=up, full=full, **few)
-            moves = {"xrow": across, "yrow": y.pitch, "last": (ow - 2) * step}
-            moves["back"] = 2 * step - (kh - 1) * pitch - stepped
-            return [Call(Kernel(name, make, dsp_depthwise_pairs.frame(kh * kw, how)), {**numbers, **moves})]
-        make = _bind(dsp_depthwise.depthwise, kh, kw, each, up, how)
-        return [Call(Kernel(_name(size, how, up=up, **few), make, dsp_depthwise.frame(kh * kw, how)), numbers)]
-    apart, full = scalar_dot.halves(layer.requant), scalar_dot.is_full(layer.requant)
-    if one is not None:
-        make = _scalar(scalar_depthwise_one.depthwise, family, kh * kw, apart, full, how)
-        name = _name(f"{size}_of_one", how, **_arithmetic(apart, full))
-        return [Call(Kernel(name, make, scalar_depthwise_one.FRAME), {**numbers, "step": one})]
-    kind = scalar_depthwise_pairs if pairs else scalar_depthwise
-    make = _scalar(kind.depthwise, family, kh, kw, apart, full, how)
-    name = _name(size, how, pairs=pairs, **_arithmetic(apart, full))
-    return [Call(Kernel(name, make, kind.frame(kh * kw)), numbers)]

@@ -158,6 +158,10 @@ class ThumbDsp(Thumb):
     def smlatt(self, d: int, n: int, m: int, a: int) -> None:
         self._four("smlatt", 0xFB10, 0x30, d, n, m, a)
 
+    def smlabt(self, d: int, n: int, m: int, a: int) -> None:
+        """The lower half of n, the upper one of m."""
+        self._four("smlabt", 0xFB10, 0x10, d, n, m, a)
+
     def smlatb(self, d: int, n: int, m: int, a: int) -> None:
         """The upper half of n, the lower one of m."""
         self._four("smlatb", 0xFB10, 0x20, d, n, m, a)
@@ -282,6 +286,13 @@ class ThumbDsp(Thumb):
         self._two(
             f"ldr.w {name(t)}, [{name(n)}, {name(m)}, lsl #{lsl}]",
             0xF850 | n,
+            t << 12 | check("a shift", lsl, range(4)) << 4 | m,
+        )
+
+    def ldrb_index(self, t: int, n: int, m: int, lsl: int = 0) -> None:
+        self._two(
+            f"ldrb.w {name(t)}, [{name(n)}, {name(m)}, lsl #{lsl}]",
+            0xF810 | n,
             t << 12 | check("a shift", lsl, range(4)) << 4 | m,
         )
 

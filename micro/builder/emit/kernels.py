@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from ..assembly.driver import KEPT, Call, Kernel, Table
 from ..assembly.driver.layers import numbers_listed, numbers_put, numbers_ranked
-from ..assembly.registry import FAMILIES, calls, sums, sums_in_assembly, table, units
+from ..assembly.registry import calls, sums, sums_in_assembly, table, units
+from ..assembly.variants import FAMILIES
 from ..functions import FROM_MATH
 from ..kernels.recurrence import Rows, SumsIn
 from ..kernels.writer import Writer
