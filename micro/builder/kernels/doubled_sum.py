@@ -14,7 +14,7 @@ import numpy as np
 from emberlet.errors import UnsupportedError
 
 from ..quantization.doubled import multiplied, quantize_multiplier
-from ..quantization.reference import LIMIT, Bytes, Ints
+from ..quantization.reference import LIMIT, Ints
 from .elementwise import _Binary
 from .layer import Array, emit_clamp
 from .writer import Writer
@@ -58,12 +58,6 @@ class DoubledSum(_Binary):
     def brought(self, sums: Ints) -> Ints:
         m, shift = self.factors[2]
         return np.clip(multiplied(sums, m, shift) + self.zero, self.low, self.high)
-
-    def reference(self, *inputs: Bytes) -> Bytes:
-        a, b = self.operands(inputs)
-        sign = 1 if self.operation == "add" else -1
-        y = self.brought(self.scaled(a, 0) + sign * self.scaled(b, 1))
-        return np.asarray(y.astype(np.uint8)).reshape(self.shape)
 
     @cached_property
     def lift(self) -> int:
@@ -115,8 +109,7 @@ class DoubledSum(_Binary):
 
     def constants(self) -> tuple[Array, list[int]]:
         self.check()
-        weights = np.empty(0, np.uint8) if self.constant is None else self.constant.reshape(-1)
-        return weights, [int(t) for t in self.thresholds]
+        return super().constants()[0], [int(t) for t in self.thresholds]
 
     def begin(self, w: Writer) -> None:
         w.table("q", "to")

@@ -15,7 +15,9 @@ from emberlet.errors import UnsupportedError
 
 from ..functions import Chain, apply, lines
 from ..quantization.doubled import DoubledRequant
-from ..quantization.reference import LIMIT, Bytes, Requant, requantize
+from ..quantization.reference import LIMIT, Bytes, Requant
+from ..quantization.sixteen import to_bytes
+from ..vectorized import evaluate
 from .layer import Array, Layer, View, as_image, dense_view, emit_clamp, emit_clamp_float, emit_requantize
 from .nest import MOST_UNROLL, Axis, image_axes, nest
 from .words import element_at, store_element
@@ -59,10 +61,22 @@ class _Binary(Layer):
         """Whether the arithmetic is TensorFlow Lite's."""
         return isinstance(getattr(self, "requant", None), DoubledRequant)
 
+    def reference(self, *inputs: Array) -> Array:
+        is_float = inputs[0].dtype.kind == "f"
+        w = Writer("float32" if is_float else "bytecode", (), ())
+        self.begin(w)
+        self.compute(w, "a", "b")
+        a, b = (v.astype(np.float64 if is_float else np.int64) for v in self.operands(inputs))
+        y = evaluate(w.lines, a=a, b=b, to=0, T=np.asarray(self.constants()[1]))
+        return (to_bytes(y) if self.width == 2 else y.astype(inputs[0].dtype)).reshape(self.shape)
+
     def operands(self, inputs: Sequence[Array]) -> tuple[Array, Array]:
-        """Both operands as images."""
+        """The numbers of both operands as images."""
         second = inputs[1] if self.constant is None else self.constant
         return inputs[0].reshape(as_image(self.shape)), second.reshape(as_image(self.other))
+
+    def constants(self) -> tuple[Array, list[int]]:
+        return np.empty(0) if self.constant is None else self.constant.reshape(-1), []
 
     def emit(self, dialect: str, inputs: Sequence[View], output: View) -> Writer:
         x = inputs[0]
@@ -116,19 +130,6 @@ class Binary(_Binary):
         a, b = self.factors
         return self.requant.offset - a * self.zeros[0] - b * self.zeros[1]
 
-    def reference(self, *inputs: Bytes) -> Bytes:
-        a, b = (v.astype(np.int64) for v in self.operands(inputs))
-        if self.operation == "mul":
-            y = requantize((a - self.zeros[0]) * (b - self.zeros[1]), self.requant)
-        else:
-            total = (a - self.zeros[0]) * self.factors[0] + (b - self.zeros[1]) * self.factors[1]
-            r = self.requant
-            y = np.clip(((total + (1 << r.shift >> 1)) >> r.shift) + r.zero, r.low, r.high).astype(np.uint8)
-        return y.reshape(self.shape)
-
-    def constants(self) -> tuple[Array, list[int]]:
-        return (np.empty(0, np.uint8) if self.constant is None else self.constant.reshape(-1)), []
-
     def compute(self, w: Writer, a: str, b: str) -> None:
         r = self.requant
         if self.operation == "mul":
@@ -171,15 +172,6 @@ class BinaryFloat(_Binary):
     high: float = inf
     grid: tuple[float, int] | None = None
 
-    def reference(self, *inputs: Array) -> Array:
-        a, b = (v.astype(np.float64) for v in self.operands(inputs))
-        with np.errstate(all="ignore"):
-            y = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide}[self.operation](a, b)
-        return np.clip(y, self.low, self.high).astype(np.float32).reshape(self.shape)
-
-    def constants(self) -> tuple[Array, list[int]]:
-        return (np.empty(0, np.float32) if self.constant is None else self.constant.astype(np.float32).reshape(-1)), []
-
     def compute(self, w: Writer, a: str, b: str) -> None:
         if self.operation == "div":
             # MicroPython reports a division by zero as an error.
@@ -196,15 +188,6 @@ class ImputeFloat(_Binary):
 
     gap: float
 
-    def reference(self, *inputs: Array) -> Array:
-        a, b = (v.astype(np.float32) for v in self.operands(inputs))
-        missing = np.isnan(a) if isnan(self.gap) else a == np.float32(self.gap)
-        return np.where(missing, b, a).reshape(self.shape)
-
-    def constants(self) -> tuple[Array, list[int]]:
-        assert self.constant is not None
-        return self.constant.astype(np.float32).reshape(-1), []
-
     def compute(self, w: Writer, a: str, b: str) -> None:
         w.line(f"s = {a}")
         gap = float(np.float32(self.gap))
@@ -216,14 +199,6 @@ class ImputeFloat(_Binary):
 @dataclass(frozen=True)
 class WholeQuotientFloat(_Binary):
     """The quotient of whole numbers, cut to a whole number; 0 where the divisor is 0. In float32."""
-
-    def reference(self, *inputs: Array) -> Array:
-        a, b = (v.astype(np.float64) for v in self.operands(inputs))
-        y = np.trunc(a / np.where(b == 0, 1, b))
-        return np.where(b == 0, 0, y).astype(np.float32).reshape(self.shape)
-
-    def constants(self) -> tuple[Array, list[int]]:
-        return (np.empty(0, np.float32) if self.constant is None else self.constant.astype(np.float32).reshape(-1)), []
 
     def compute(self, w: Writer, a: str, b: str) -> None:
         w.line(f"v = {b}")

@@ -33,14 +33,6 @@ MIRRORED = {
 class ExtremeFloat(_Binary):
     """In float32; operation: "max" or "min"."""
 
-    def reference(self, *inputs: Array) -> Array:
-        a, b = self.operands(inputs)
-        y = np.maximum(a, b) if self.operation == "max" else np.minimum(a, b)
-        return y.astype(np.float32).reshape(self.shape)
-
-    def constants(self) -> tuple[Array, list[int]]:
-        return (np.empty(0, np.float32) if self.constant is None else self.constant.astype(np.float32).reshape(-1)), []
-
     def compute(self, w: Writer, a: str, b: str) -> None:
         w.line(f"s = {a}")
         w.line(f"v = {b}")
@@ -62,17 +54,6 @@ class Extreme(_Binary):
         """The initial value of both products: rounding and zero points."""
         (a, b), (first, second) = self.factors, self.zeros
         return self.requant.offset - a * first, self.requant.offset - b * second
-
-    def reference(self, *inputs: Bytes) -> Bytes:
-        a, b = (
-            v.astype(np.int64) * factor + start
-            for v, factor, start in zip(self.operands(inputs), self.factors, self.starts, strict=True)
-        )
-        y = (np.maximum(a, b) if self.operation == "max" else np.minimum(a, b)) >> self.requant.shift
-        return np.clip(y, 0, 255).astype(np.uint8).reshape(self.shape)
-
-    def constants(self) -> tuple[Array, list[int]]:
-        return (np.empty(0, np.uint8) if self.constant is None else self.constant.reshape(-1)), []
 
     def compute(self, w: Writer, a: str, b: str) -> None:
         for name, element, factor, start in zip("sv", (a, b), self.factors, self.starts, strict=True):
@@ -97,18 +78,6 @@ class Quotient(_Binary):
     requant: Requant
 
     unroll: ClassVar[int] = 2
-
-    def reference(self, *inputs: Bytes) -> Bytes:
-        a, b = (v.astype(np.int64) - zero for v, zero in zip(self.operands(inputs), self.zeros, strict=True))
-        a, r = a * self.factor * np.where(b < 0, -1, 1), self.requant
-        b = np.abs(b)
-        y = (a + (b >> 1)) // np.maximum(b, 1)
-        by_zero = np.where(a > 0, 255, np.where(a < 0, 0, r.zero))
-        y = np.where(b > 0, y + r.offset >> r.shift, by_zero)
-        return np.asarray(np.clip(y, r.low, r.high).astype(np.uint8)).reshape(self.shape)
-
-    def constants(self) -> tuple[Array, list[int]]:
-        return (np.empty(0, np.uint8) if self.constant is None else self.constant.reshape(-1)), []
 
     def compute(self, w: Writer, a: str, b: str) -> None:
         w.line(f"s = ({a} - {self.zeros[0]}) * {self.factor}")
@@ -144,14 +113,6 @@ def quotient_factor(ratio: float, zero: int, low: int, high: int, what: str) -> 
 class CompareFloat(_Binary):
     """In float32, 1 or 0; operation: of COMPARISONS."""
 
-    def reference(self, *inputs: Array) -> Array:
-        a, b = self.operands(inputs)
-        y = getattr(np, self.operation)(a, b)
-        return np.asarray(y).astype(np.float32).reshape(self.shape)
-
-    def constants(self) -> tuple[Array, list[int]]:
-        return (np.empty(0, np.float32) if self.constant is None else self.constant.astype(np.float32).reshape(-1)), []
-
     def compute(self, w: Writer, a: str, b: str) -> None:
         w.line(f"s = 1.0 if {a} {COMPARISONS[self.operation]} {b} else 0.0")
 
@@ -164,19 +125,6 @@ class Compare(_Binary):
     start: int
     low: int | None
     high: int | None
-
-    def reference(self, *inputs: Bytes) -> Bytes:
-        a, b = (v.astype(np.int64) for v in self.operands(inputs))
-        s = a * self.factors[0] - b * self.factors[1] + self.start
-        y = np.ones(s.shape, bool)
-        if self.low is not None:
-            y &= s >= self.low
-        if self.high is not None:
-            y &= s <= self.high
-        return y.astype(np.uint8).reshape(self.shape)
-
-    def constants(self) -> tuple[Array, list[int]]:
-        return (np.empty(0, np.uint8) if self.constant is None else self.constant.reshape(-1)), []
 
     def compute(self, w: Writer, a: str, b: str) -> None:
         first, second = (

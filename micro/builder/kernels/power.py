@@ -15,7 +15,7 @@ import numpy as np
 from emberlet.errors import UnsupportedError
 
 from ..functions import POWER
-from ..quantization.reference import LIMIT, Bytes, Ints
+from ..quantization.reference import LIMIT, Ints
 from .elementwise import _Binary
 from .layer import Array, emit_clamp
 from .writer import Writer
@@ -32,14 +32,6 @@ LIFT = LIMIT >> 1
 @dataclass(frozen=True)
 class PowerFloat(_Binary):
     """In float32."""
-
-    def reference(self, *inputs: Array) -> Array:
-        a, b = (v.astype(np.float64) for v in self.operands(inputs))
-        with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-            return np.power(a, b).astype(np.float32).reshape(self.shape)
-
-    def constants(self) -> tuple[Array, list[int]]:
-        return (np.empty(0, np.float32) if self.constant is None else self.constant.astype(np.float32).reshape(-1)), []
 
     def compute(self, w: Writer, a: str, b: str) -> None:
         w.line(f"v = {a}")
@@ -100,19 +92,10 @@ class Power(_Binary):
             shift -= 1
         return shift, np.rint(values * 2**shift).astype(np.int64)
 
-    def reference(self, *inputs: Bytes) -> Bytes:
-        a, b = (v.astype(np.int64) for v in self.operands(inputs))
-        (least, wide), (shift, numbers) = self.span, self.table
-        s = (b - self.zeros[1]) * self.logarithms[a] - least
-        s = np.clip(s, 0, (INTERVALS << wide) - 1)
-        at, rest = s >> wide, s & (1 << wide) - 1
-        y = numbers[at] + ((numbers[at + 1] - numbers[at]) * rest >> wide) >> shift
-        return np.asarray(np.clip(y, 0, 255).astype(np.uint8)).reshape(self.shape)
-
     def constants(self) -> tuple[Array, list[int]]:
         self.check()
         words = [*(self.logarithms + LIFT).tolist(), *self.table[1].tolist()]
-        return (np.empty(0, np.uint8) if self.constant is None else self.constant.reshape(-1)), words
+        return super().constants()[0], words
 
     def begin(self, w: Writer) -> None:
         w.table("q", "to")

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ..functions import FUNCTIONS
 from .layer import Array, Layer, View
 from .window import walk
 from .writer import Pointer, Writer
@@ -24,7 +23,9 @@ State = tuple[Array, Array]
 
 _SIGMOID = "1 / (1 + exp(-v if v > -88 else 88))"
 
-_logistic = FUNCTIONS["sigmoid"].numpy
+
+def _logistic(v: Array) -> Array:
+    return np.asarray(1 / (1 + np.exp(-np.clip(v, -700, 700))))
 
 
 @dataclass(frozen=True)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
-from ...quantization.reference import Bytes
 from ...quantization.sixteen import DifferenceRequant, SumRequant, to_bytes, to_words
 from ..elementwise import _Binary
 from ..layer import Array, as_image
@@ -26,15 +26,12 @@ class Pair16(_Binary):
     unroll: ClassVar[int] = 2
     width: ClassVar[int] = 2
 
-    def reference(self, *inputs: Bytes) -> Bytes:
-        h, w, c = as_image(self.shape)
-        a = to_words(inputs[0]).reshape(h, w, c // 2)
-        h, w, c = as_image(self.other)
-        b = (to_words(inputs[1]) if self.constant is None else self.constant.astype(np.int64)).reshape(h, w, c // 2)
-        if isinstance(self.how, DifferenceRequant):
-            return to_bytes(self.how.apply([a, b])).reshape(self.shape)
-        product = (a - self.zeros[0]) * (b - self.zeros[1])
-        return to_bytes(self.how.apply(product)).reshape(self.shape)
+    def operands(self, inputs: Sequence[Array]) -> tuple[Array, Array]:
+        words = [to_words(x) for x in inputs] if self.constant is None else [to_words(inputs[0]), self.constant]
+        first, second = (
+            x.reshape(*as_image(shape)[:2], -1) for x, shape in zip(words, (self.shape, self.other), strict=True)
+        )
+        return first, second
 
     def constants(self) -> tuple[Array, list[int]]:
         return (np.empty(0, np.uint8) if self.constant is None else to_bytes(self.constant.reshape(-1))), []
