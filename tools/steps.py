@@ -6,6 +6,7 @@ import os
 import shlex
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -45,6 +46,31 @@ def step(what: str, action: Callable[[], None]) -> None:
     say(f"{time.monotonic() - start:.0f} s")
 
 
+def together(steps: Mapping[str, Callable[[], None]]) -> dict[str, BaseException]:
+    """Run actions side by side, and print the name of each and how long it took when it ends.
+
+    Returns:
+        The errors of those that failed, under their names.
+    """
+    errors: dict[str, BaseException] = {}
+
+    def one(what: str, action: Callable[[], None]) -> None:
+        start = time.monotonic()
+        try:
+            action()
+        except Exception as error:
+            errors[what] = error
+        said = "failed" if what in errors else f"{time.monotonic() - start:.0f} s"
+        say(f"  {what} … {said}")
+
+    threads = [threading.Thread(target=one, args=each, daemon=True) for each in steps.items()]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return errors
+
+
 def run(
     command: Sequence[str | Path], *, tries: int = 1, cwd: Path = ROOT, env: Mapping[str, str] | None = None
 ) -> None:
@@ -55,7 +81,7 @@ def run(
     """
     words = [str(word) for word in command]
     LOGS.mkdir(parents=True, exist_ok=True)
-    log = LOGS / f"{Path(words[0]).name}-{os.getpid()}.log"
+    log = LOGS / f"{Path(words[0]).name}-{os.getpid()}-{threading.get_native_id()}.log"
     for attempt in range(1, tries + 1):
         with log.open("wb") as output:
             done = subprocess.run(
