@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os
 import selectors
+import signal
 import subprocess
 import tempfile
 import time
@@ -74,16 +75,14 @@ class EmulatedBoard:
             AssertionError: it raised, the processor faulted, or it took too long.
         """
         head = (_SYSTICK if self.board.counts_down else _TIMER).format(clock=self.board.clock)
+        image = romfs_image(files) if files else b""
+        text = (head + script).encode()
+        start = (_HEAD if files else "import machine, uctypes\n").format(payload=self.board.payload, size=len(image))
+        start += f"exec(uctypes.bytearray_at({self.board.payload + len(image)}, {len(text)}))"
         with tempfile.TemporaryDirectory() as folder:
-            options = []
-            if files:
-                image = romfs_image(files)
-                Path(folder, "payload").write_bytes(image)
-                options = ["-device", f"loader,file={folder}/payload,addr={self.board.payload:#x},force-raw=on"]
-                head = _HEAD.format(payload=self.board.payload, size=len(image)) + head
-            else:
-                head = "import machine\n" + head
-            return self._run(head + script, options, timeout)
+            Path(folder, "payload").write_bytes(image + text)
+            options = ["-device", f"loader,file={folder}/payload,addr={self.board.payload:#x},force-raw=on"]
+            return self._run(start, options, timeout)
 
     def _run(self, script: str, options: list[str], timeout: float) -> str:
         command = [*self.board.command, *options, "-kernel", str(self.board.elf)]
@@ -98,7 +97,7 @@ class EmulatedBoard:
                 self._read(qemu, _STARTED, until)
                 qemu.stdin.write(script.encode() + b"\x04")
                 qemu.stdin.flush()
-                out = self._read(qemu, _ENDED, until, b"\x04>")
+                out = self._read(qemu, _ENDED, until, b"\x04>", started=True)
             finally:
                 qemu.kill()
         said, _, failed = out.removeprefix(b"OK").partition(b"\x04")
@@ -108,8 +107,20 @@ class EmulatedBoard:
             raise AssertionError(f"{self.board.title}: {failure}\n{text[-4000:]}")
         return text
 
-    def _read(self, qemu: subprocess.Popen[bytes], mark: bytes, until: float, also: bytes | None = None) -> bytes:
-        """The output up to a mark; `also` ends it too, after a `\\x04`."""
+    def _read(
+        self,
+        qemu: subprocess.Popen[bytes],
+        mark: bytes,
+        until: float,
+        also: bytes | None = None,
+        *,
+        started: bool = False,
+    ) -> bytes:
+        """The output up to a mark; `also` ends it too, after a `\\x04`.
+
+        QEMU looks once in a second whether its UART can take more, and a board spins that long; a signal makes it look.
+        Before the board has started, so while QEMU does, a signal would end it.
+        """
         assert qemu.stdout
         out = b""
         with selectors.DefaultSelector() as selector:
@@ -119,7 +130,10 @@ class EmulatedBoard:
                     return out
                 if (_FAILED in out and out.count(b"xPSR")) or time.monotonic() > until:
                     raise AssertionError(f"{self.board.title} stopped: {out[-2000:].decode('utf-8', 'replace')}")
-                if selector.select(1):
+                unread = not out if started else bool(out)
+                if unread:
+                    qemu.send_signal(signal.SIGIO)
+                if selector.select(0.01 if unread else 1):
                     part = os.read(qemu.stdout.fileno(), 65536)
                     if not part:
                         raise AssertionError(f"QEMU ended: {out[-2000:].decode('utf-8', 'replace')}")
