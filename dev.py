@@ -275,7 +275,7 @@ def main(argv: list[str]) -> int:
             say(f"\ndev.py: there is no command {argv[0]!r}" + (f"; did you mean {close[0]!r}?" if close else ""))
         return 0 if asked else 2
     try:
-        python = install.ensure_venv()
+        python = install.ensure_venv(ahead=argv[0] == "test")
         if Path(sys.prefix).resolve() != VENV.resolve():
             return _start_again(python, argv)
         _choose_kernels()

@@ -34,8 +34,10 @@ MOVED_FROM = VENV / "root.txt"  # the checkout's folder when the environment was
 NPM_FOLDERS = {"npm": WEB, "npm-bench": BENCH_WEB}
 
 
-def ensure_venv() -> Path:
+def ensure_venv(*, ahead: bool = False) -> Path:
     """The Python of `.venv`, which holds emberlet (editable), all its extras and the `dev` group of pyproject.toml.
+
+    ahead: where it has to be made, build what else the tests need for minutes beside that.
 
     Raises:
         StepError: The environment could not be made or filled.
@@ -43,6 +45,8 @@ def ensure_venv() -> Path:
     if _venv_is_current():
         _follow_the_checkout()
         return VENV_PYTHON
+    if ahead:
+        begin_firmware()
     with install_lock():
         if _venv_is_current():
             return VENV_PYTHON
@@ -312,6 +316,13 @@ def _firmware_steps(missing: list[Component]) -> dict[str, Callable[[], None]]:
         return {}
     what = f"building MicroPython for {len(firmware.missing())} emulated boards"
     return {what: partial(_retry, firmware.build_missing)}
+
+
+def begin_firmware() -> None:
+    """Start a process that builds the emulated boards' firmware; the step that needs it waits for its end."""
+    if _firmware_steps(_missing([components.get("emulated-boards")])):
+        command = [sys.executable, "-m", firmware.__name__]
+        subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
 def _debian_steps(missing: list[Component]) -> dict[str, Callable[[], None]]:

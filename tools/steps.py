@@ -103,12 +103,13 @@ def run(
 
 
 @contextmanager
-def install_lock() -> Iterator[None]:
+def install_lock(name: str = "install") -> Iterator[None]:
     """Let one process of this checkout install at a time; the others wait."""
     CACHE.mkdir(exist_ok=True)
-    with (CACHE / "install.lock").open("w", encoding="utf-8") as lock:
+    with (CACHE / f"{name}.lock").open("w", encoding="utf-8") as lock:
         if not _locked(lock.fileno(), wait=False):
-            say("  waiting for another dev.py to finish installing …")
+            if name == "install":
+                say("  waiting for another dev.py to finish installing …")
             _locked(lock.fileno(), wait=True)
         yield
 

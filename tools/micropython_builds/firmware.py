@@ -24,6 +24,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..paths import CACHE
+from ..steps import install_lock
 from . import fetch
 
 FOLDER = CACHE / "firmware"
@@ -200,5 +201,10 @@ def build_missing() -> None:
     Raises:
         FetchError: The source could not be fetched, or did not compile.
     """
-    for board in missing():
-        build(board)
+    with install_lock("firmware"):
+        for board in missing():
+            build(board)
+
+
+if __name__ == "__main__":  # ahead of who waits for it
+    build_missing()
