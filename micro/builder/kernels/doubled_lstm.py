@@ -191,20 +191,14 @@ class DoubledLstm(RecurrentLayer):
     def places_of_rows(self, places: Mapping[str, int], n: int) -> dict[str, int]:
         return {**super().places_of_rows(places, n), "o": places["zo"]}
 
-    def advance(self, state: State | None, *inputs: Bytes) -> tuple[Bytes, State]:
-        x = inputs[0].reshape(self.steps, -1)
-        h, c = state or self.zeros
-        out = np.empty((self.steps, self.hidden), np.uint8)
-        for t in self.order:
-            sums = self.from_state.reference(h, self.from_input.reference(x[t])).reshape(self.hidden, 4)
-            i, f, o = (squash(sums[:, k], GATE_BITS, False) for k in (0, 1, 3))
-            g = squash(sums[:, 2], GATE_BITS, True)
-            c = np.clip(shifted(f * c, 15) + shifted(i * g, 30 + self.cell), -MIDDLE, MIDDLE - 1)
-            c = np.clip(c, -self.clip, self.clip) if self.clip else c
-            product = high_product(o * squash(c, 15 + self.cell, True), self.multiplier)
-            h = np.clip(shifted(product, -self.shift) + self.result, 0, 255).astype(np.uint8)
-            out[t] = h
-        return (out if self.sequence else h), (h, c)
+    def step(self, x: Bytes, h: Bytes, c: Ints) -> State:
+        sums = self.from_state.reference(h, self.from_input.reference(x)).reshape(self.hidden, 4)
+        i, f, o = (squash(sums[:, k], GATE_BITS, False) for k in (0, 1, 3))
+        g = squash(sums[:, 2], GATE_BITS, True)
+        c = np.clip(shifted(f * c, 15) + shifted(i * g, 30 + self.cell), -MIDDLE, MIDDLE - 1)
+        c = np.clip(c, -self.clip, self.clip) if self.clip else c
+        product = high_product(o * squash(c, 15 + self.cell, True), self.multiplier)
+        return np.clip(shifted(product, -self.shift) + self.result, 0, 255).astype(np.uint8), c
 
     def between(
         self,

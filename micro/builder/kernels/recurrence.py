@@ -43,8 +43,8 @@ HIDDEN = 128
 """The steps of one in the hidden state's bytes; also the byte that stands for zero."""
 
 
-State = tuple[Bytes, Ints]
-"""The hidden state in bytes, and the values kept for each unit."""
+State = tuple[Array, Array]
+"""The hidden state, and the values kept for each unit."""
 
 
 @dataclass(frozen=True)
@@ -142,12 +142,51 @@ def emit_lookup(w: Writer, name: str, index: str, tanh: bool = False) -> None:
 SumsIn = Callable[[Rows, str, dict[str, int]], str | None]
 
 
+class Stepwise(Layer):
+    """steps: of the input, (steps, K); hidden: number of units; reverse: start at the last step; sequence: the output
+    is (steps, units), else (units,) after the last step; keep: the state is kept between calls."""
+
+    steps: int
+    hidden: int
+    reverse: bool
+    sequence: bool
+    keep: bool
+
+    @property
+    def remembers(self) -> bool:
+        return self.keep
+
+    @property
+    def order(self) -> range:
+        return range(self.steps)[::-1] if self.reverse else range(self.steps)
+
+    def reference(self, *inputs: Array) -> Array:
+        """The output of a call with an initial state of zeros."""
+        out: Array = self.advance(None, *inputs)[0]
+        return out
+
+    def advance(self, state: State | None, *inputs: Array) -> tuple[Array, State]:
+        x = inputs[0].reshape(self.steps, -1)
+        h, c = state or self.zeros
+        out = np.empty((self.steps, len(h)), x.dtype)
+        for t in self.order:
+            h, c = self.step(x[t], h, c)
+            out[t] = h
+        return (out if self.sequence else h.astype(x.dtype)), (h, c)
+
+    @property
+    def zeros(self) -> State:
+        """The state before the first step."""
+        raise NotImplementedError
+
+    def step(self, x: Array, h: Array, c: Array) -> State:
+        """The state after a step. x: (K,); h: the hidden state; c: the values kept for each unit."""
+        raise NotImplementedError
+
+
 @dataclass(frozen=True)
-class RecurrentLayer(Layer):
-    """steps: of the input, (steps, K); hidden: number of units; from_input, from_state: the gates' sums; reverse: start
-    at the last step; sequence: the output is (steps, units), else (units,) after the last step; keep: the state is kept
-    between calls.
-    """
+class RecurrentLayer(Stepwise):
+    """from_input, from_state: the gates' sums."""
 
     steps: int
     hidden: int
@@ -178,10 +217,6 @@ class RecurrentLayer(Layer):
         return self.steps * sum(rows.weights.size for rows in self.rows)
 
     @property
-    def remembers(self) -> bool:
-        return self.keep
-
-    @property
     def state(self) -> int:
         """The hidden state, then the values kept for each unit."""
         return (self.element + self.wide) * self.hidden
@@ -198,17 +233,9 @@ class RecurrentLayer(Layer):
         return self.wide * sum(len(rows.weights) for rows in self.rows)
 
     @property
-    def order(self) -> range:
-        return range(self.steps)[::-1] if self.reverse else range(self.steps)
-
-    @property
     def zeros(self) -> State:
-        return np.full(self.hidden, self.start, np.uint8), np.zeros(self.hidden, np.int64)
-
-    def reference(self, *inputs: Bytes) -> Bytes:
-        """The output of a call with an initial state of zeros."""
-        out: Bytes = self.advance(None, *inputs)[0]
-        return out
+        start = self.start.to_bytes(self.element, "little")
+        return np.frombuffer(start * self.hidden, np.uint8), np.zeros(self.hidden, np.int64)
 
     @property
     def table(self) -> tuple[Ints, ...]:
@@ -279,6 +306,16 @@ class RecurrentLayer(Layer):
             step = -step[0], -step[1]
         return first, step
 
+    def begin(self, w: Writer, *sides: tuple[Pointer, int], out: str = "") -> None:
+        """Write code that points at the state, or at `out`, at the values kept, and at the sums, each with this many
+        adjacent numbers per unit."""
+        w.go(Y, out or w.place("st"))
+        w.go(P, w.place("st", self.element * self.hidden))
+        at = 0
+        for p, count in sides:
+            w.go(p, w.place("zo", at))
+            at += self.wide * count * self.hidden
+
     def rows_kernel(self, rows: Rows, dialect: str) -> Writer:
         """The kernel of some rows' sums."""
         return rows.emit(dialect)
@@ -321,4 +358,45 @@ class RecurrentLayer(Layer):
 
     def update(self, w: Writer) -> None:
         """The units' new states from the gates' sums."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Gated(RecurrentLayer):
+    """A GRU whose reset gate is applied to the state before its product (ONNX's linear_before_reset = 0).
+
+    Two rows per unit in `from_state`, update and reset; one in `from_gated`, whose input is the reset gate times the
+    state.
+    """
+
+    from_gated: Rows
+
+    @property
+    def rows(self) -> tuple[Rows, ...]:
+        return self.from_input, self.from_state, self.from_gated
+
+    @property
+    def scratch(self) -> int:
+        return self.gated + self.element * self.hidden
+
+    @property
+    def gated(self) -> int:
+        """The offset in the scratch of the gated state, stored as the state is."""
+        return super().scratch
+
+    def between(
+        self,
+        name: Callable[[Writer], str],
+        dialect: str,
+        places: Mapping[str, int],
+        rows: Callable[[str, int], str],
+    ) -> list[str]:
+        w = Writer(dialect, (X, "s", WEIGHTS), ("st", "zo", "wo"))
+        w.go(WEIGHTS, w.place("wo"))
+        self.begin(w, (X, 3), (R, 2), out=w.place("zo", self.gated))
+        self.gate(w)
+        return [w.call(name(w), places), rows(str(places["zo"] + self.gated), 2)]
+
+    def gate(self, w: Writer) -> None:
+        """Write a loop over the units that computes the reset gate times the state; `begin` is written."""
         raise NotImplementedError

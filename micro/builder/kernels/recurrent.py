@@ -10,24 +10,22 @@ reset, candidate.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
-from ..quantization.reference import Bytes
+from ..quantization.reference import Bytes, Ints
 from .layer import emit_clamp
 from .recurrence import (
     FINE,
     HIDDEN,
     MIDDLE,
     UNIT,
-    WEIGHTS,
     G,
+    Gated,
     P,
     R,
     RecurrentLayer,
-    Rows,
     State,
     X,
     Y,
@@ -38,33 +36,23 @@ from .recurrence import (
     store16,
     tanh_gate,
 )
-from .writer import Writer
+from .writer import Pointer, Writer
 
 
 @dataclass(frozen=True)
 class Lstm(RecurrentLayer):
     """Four rows per unit in `from_input` and in `from_state`; a cell is in steps of 1/2048 and stays within ±16."""
 
-    def advance(self, state: State | None, *inputs: Bytes) -> tuple[Bytes, State]:
-        x = inputs[0].reshape(self.steps, -1)
-        h, c = state or self.zeros
-        out = np.empty((self.steps, self.hidden), np.uint8)
-        for t in self.order:
-            sums = (self.from_input.reference(x[t]) + self.from_state.reference(h)).reshape(self.hidden, 4)
-            i, f, o = (logistic(sums[:, k]) for k in (0, 1, 3))
-            g = tanh_gate(sums[:, 2])
-            c = ((f * c + (UNIT >> 1)) >> 14) + ((i * g + (1 << 16)) >> 17)
-            c = np.clip(c, -MIDDLE, MIDDLE - 1)
-            squashed = 2 * logistic_table()[np.clip(((c + 8) >> 4) + 512, 0, 1023)] - UNIT
-            h = np.clip(((o * squashed + (1 << 20)) >> 21) + HIDDEN, 0, 255).astype(np.uint8)
-            out[t] = h
-        return (out if self.sequence else h), (h, c)
+    def step(self, x: Bytes, h: Bytes, c: Ints) -> State:
+        sums = (self.from_input.reference(x) + self.from_state.reference(h)).reshape(self.hidden, 4)
+        i, f, o = (logistic(sums[:, k]) for k in (0, 1, 3))
+        c = ((f * c + (UNIT >> 1)) >> 14) + ((i * tanh_gate(sums[:, 2]) + (1 << 16)) >> 17)
+        c = np.clip(c, -MIDDLE, MIDDLE - 1)
+        squashed = 2 * logistic_table()[np.clip(((c + 8) >> 4) + 512, 0, 1023)] - UNIT
+        return _bytes((o * squashed + (1 << 20)) >> 21), c
 
     def update(self, w: Writer) -> None:
-        w.go(Y, w.place("st"))
-        w.go(P, w.place("st", self.hidden))
-        w.go(X, w.place("zo"))
-        w.go(R, w.place("zo", 8 * self.hidden))
+        self.begin(w, (X, 4), (R, 4))
         with w.times("n", self.hidden):
             for k, (name, tanh) in enumerate((("gi", False), ("gf", False), ("gg", True), ("go", False))):
                 w.line(f"s = {load16(w, X, 2 * k)} + {load16(w, R, 2 * k)}")
@@ -75,38 +63,37 @@ class Lstm(RecurrentLayer):
             store16(w, P, "s")
             emit_lookup(w, "s", f"(s - {MIDDLE - 8} >> 4) + 512", tanh=True)
             w.line(f"s = (go * s + {1 << 20} >> 21) + {HIDDEN}")
-            emit_clamp(w, 0, 255)
-            w.store(Y, "s")
-            w.move(Y, 1)
-            w.move(P, 2)
-            w.move(X, 8)
-            w.move(R, 8)
+            _next(w, (P, 2), (X, 8), (R, 8))
 
 
 @dataclass(frozen=True)
-class Gru(RecurrentLayer):
+class _Gru(RecurrentLayer):
+    def mixed(self, z: Ints, n: Ints, c: Ints) -> State:
+        """The state after a step, from its candidate."""
+        c = ((UNIT - z) * n + z * c + (UNIT >> 1)) >> 14
+        return _bytes((c + 64) >> 7), c
+
+    def mix(self, w: Writer) -> None:
+        """The same, from `gz` and `gn`."""
+        w.line(f"s = {load16(w, P)}")
+        w.line(f"s = ({UNIT} - gz) * gn + gz * s + {UNIT >> 1} >> 14")
+        w.line(f"v = s + {MIDDLE}")
+        store16(w, P, "v")
+        w.line(f"s = (s + 64 >> 7) + {HIDDEN}")
+
+
+@dataclass(frozen=True)
+class Gru(_Gru):
     """Three rows per unit in `from_input` and in `from_state`. The reset gate is applied to the candidate's sum of the
     state (ONNX's linear_before_reset = 1, PyTorch's form)."""
 
-    def advance(self, state: State | None, *inputs: Bytes) -> tuple[Bytes, State]:
-        x = inputs[0].reshape(self.steps, -1)
-        h, c = state or self.zeros
-        out = np.empty((self.steps, self.hidden), np.uint8)
-        for t in self.order:
-            a = self.from_input.reference(x[t]).reshape(self.hidden, 3)
-            b = self.from_state.reference(h).reshape(self.hidden, 3)
-            z, r = (logistic(a[:, k] + b[:, k]) for k in (0, 1))
-            n = tanh_gate(a[:, 2] + ((r * b[:, 2] + (UNIT >> 1)) >> 14))
-            c = ((UNIT - z) * n + z * c + (UNIT >> 1)) >> 14
-            h = np.clip(((c + 64) >> 7) + HIDDEN, 0, 255).astype(np.uint8)
-            out[t] = h
-        return (out if self.sequence else h), (h, c)
+    def step(self, x: Bytes, h: Bytes, c: Ints) -> State:
+        a, b = (rows.reference(v).reshape(self.hidden, 3) for rows, v in zip(self.rows, (x, h), strict=True))
+        z, r = (logistic(a[:, k] + b[:, k]) for k in (0, 1))
+        return self.mixed(z, tanh_gate(a[:, 2] + ((r * b[:, 2] + (UNIT >> 1)) >> 14)), c)
 
     def update(self, w: Writer) -> None:
-        w.go(Y, w.place("st"))
-        w.go(P, w.place("st", self.hidden))
-        w.go(X, w.place("zo"))
-        w.go(R, w.place("zo", 6 * self.hidden))
+        self.begin(w, (X, 3), (R, 3))
         with w.times("n", self.hidden):
             for k, name in enumerate(("gz", "gr")):
                 w.line(f"s = {load16(w, X, 2 * k)} + {load16(w, R, 2 * k)}")
@@ -114,111 +101,38 @@ class Gru(RecurrentLayer):
             w.line(f"s = gr * ({load16(w, R, 4)}) + {UNIT >> 1} >> 14")
             w.line(f"s = {load16(w, X, 4)} + s")
             emit_lookup(w, "gn", "(s + 2 >> 2) + 512", tanh=True)
-            w.line(f"s = {load16(w, P)}")
-            w.line(f"s = ({UNIT} - gz) * gn + gz * s + {UNIT >> 1} >> 14")
-            w.line(f"v = s + {MIDDLE}")
-            store16(w, P, "v")
-            w.line(f"s = (s + 64 >> 7) + {HIDDEN}")
-            emit_clamp(w, 0, 255)
-            w.store(Y, "s")
-            w.move(Y, 1)
-            w.move(P, 2)
-            w.move(X, 6)
-            w.move(R, 6)
+            self.mix(w)
+            _next(w, (P, 2), (X, 6), (R, 6))
 
 
 @dataclass(frozen=True)
-class GatedGru(RecurrentLayer):
-    """As Gru, but the reset gate is applied to the state before its product (ONNX's linear_before_reset = 0).
+class GatedGru(Gated, _Gru):
+    """As Gru, but the reset gate is applied to the state before its product."""
 
-    Two rows per unit in `from_state`, update and reset; one in `from_gated`, whose input is the reset gate times the
-    state.
-    """
+    def step(self, x: Bytes, h: Bytes, c: Ints) -> State:
+        a = self.from_input.reference(x).reshape(self.hidden, 3)
+        b = self.from_state.reference(h).reshape(self.hidden, 2)
+        z, r = (logistic(a[:, k] + b[:, k]) for k in (0, 1))
+        own = self.from_gated.reference(_bytes((r * c + (1 << 20)) >> 21))
+        return self.mixed(z, tanh_gate(a[:, 2] + own), c)
 
-    from_gated: Rows
-
-    @property
-    def rows(self) -> tuple[Rows, ...]:
-        return self.from_input, self.from_state, self.from_gated
-
-    @property
-    def scratch(self) -> int:
-        return super().scratch + self.hidden
-
-    @property
-    def gated(self) -> int:
-        """The offset of the gated state in the scratch; it is in bytes, as the state is."""
-        return super().scratch
-
-    def advance(self, state: State | None, *inputs: Bytes) -> tuple[Bytes, State]:
-        x = inputs[0].reshape(self.steps, -1)
-        h, c = state or self.zeros
-        out = np.empty((self.steps, self.hidden), np.uint8)
-        for t in self.order:
-            a = self.from_input.reference(x[t]).reshape(self.hidden, 3)
-            b = self.from_state.reference(h).reshape(self.hidden, 2)
-            z, r = (logistic(a[:, k] + b[:, k]) for k in (0, 1))
-            gated = np.clip(((r * c + (1 << 20)) >> 21) + HIDDEN, 0, 255).astype(np.uint8)
-            n = tanh_gate(a[:, 2] + self.from_gated.reference(gated))
-            c = ((UNIT - z) * n + z * c + (UNIT >> 1)) >> 14
-            h = np.clip(((c + 64) >> 7) + HIDDEN, 0, 255).astype(np.uint8)
-            out[t] = h
-        return (out if self.sequence else h), (h, c)
-
-    def between(
-        self,
-        name: Callable[[Writer], str],
-        dialect: str,
-        places: Mapping[str, int],
-        rows: Callable[[str, int], str],
-    ) -> list[str]:
-        gate = self._gate(dialect)
-        return [gate.call(name(gate), places), rows(str(places["zo"] + self.gated), 2)]
-
-    def _gate(self, dialect: str) -> Writer:
-        """A kernel with the offsets "st", "zo" and "wo" that computes the reset gate times the state."""
-        w = Writer(dialect, (X, "s", WEIGHTS), ("st", "zo", "wo"))
-        w.go(WEIGHTS, w.place("wo"))
-        w.go(Y, w.place("zo", self.gated))
-        w.go(P, w.place("st", self.hidden))
-        w.go(X, w.place("zo"))
-        w.go(R, w.place("zo", 6 * self.hidden))
+    def gate(self, w: Writer) -> None:
         with w.times("n", self.hidden):
             w.line(f"s = {load16(w, X, 2)} + {load16(w, R, 2)}")
             emit_lookup(w, "gr", "(s + 4 >> 3) + 512")
             w.line(f"s = {load16(w, P)}")
             w.line(f"s = (gr * s + {1 << 20} >> 21) + {HIDDEN}")
-            emit_clamp(w, 0, 255)
-            w.store(Y, "s")
-            w.move(Y, 1)
-            w.move(P, 2)
-            w.move(X, 6)
-            w.move(R, 4)
-        return w
+            _next(w, (P, 2), (X, 6), (R, 4))
 
     def update(self, w: Writer) -> None:
-        w.go(Y, w.place("st"))
-        w.go(P, w.place("st", self.hidden))
-        w.go(X, w.place("zo"))
-        w.go(R, w.place("zo", 6 * self.hidden))
-        w.go(G, w.place("zo", 10 * self.hidden))
+        self.begin(w, (X, 3), (R, 2), (G, 1))
         with w.times("n", self.hidden):
             w.line(f"s = {load16(w, X)} + {load16(w, R)}")
             emit_lookup(w, "gz", "(s + 4 >> 3) + 512")
             w.line(f"s = {load16(w, X, 4)} + {load16(w, G)}")
             emit_lookup(w, "gn", "(s + 2 >> 2) + 512", tanh=True)
-            w.line(f"s = {load16(w, P)}")
-            w.line(f"s = ({UNIT} - gz) * gn + gz * s + {UNIT >> 1} >> 14")
-            w.line(f"v = s + {MIDDLE}")
-            store16(w, P, "v")
-            w.line(f"s = (s + 64 >> 7) + {HIDDEN}")
-            emit_clamp(w, 0, 255)
-            w.store(Y, "s")
-            w.move(Y, 1)
-            w.move(P, 2)
-            w.move(X, 6)
-            w.move(R, 4)
-            w.move(G, 2)
+            self.mix(w)
+            _next(w, (P, 2), (X, 6), (R, 4), (G, 2))
 
 
 @dataclass(frozen=True)
@@ -231,16 +145,9 @@ class Rnn(RecurrentLayer):
     def start(self) -> int:
         return 0 if self.relu else HIDDEN
 
-    def advance(self, state: State | None, *inputs: Bytes) -> tuple[Bytes, State]:
-        x = inputs[0].reshape(self.steps, -1)
-        h, c = state or self.zeros
-        out = np.empty((self.steps, self.hidden), np.uint8)
-        for t in self.order:
-            v = self.from_input.reference(x[t]) + self.from_state.reference(h)
-            q = (v + FINE // 2) // FINE if self.relu else ((tanh_gate(v) + 64) >> 7) + HIDDEN
-            h = np.clip(q, 0, 255).astype(np.uint8)
-            out[t] = h
-        return (out if self.sequence else h), (h, c)
+    def step(self, x: Bytes, h: Bytes, c: Ints) -> State:
+        v = self.from_input.reference(x) + self.from_state.reference(h)
+        return _bytes((v + FINE // 2) // FINE if self.relu else (tanh_gate(v) + 64) >> 7, self.start), c
 
     def update(self, w: Writer) -> None:
         w.go(Y, w.place("st"))
@@ -253,8 +160,16 @@ class Rnn(RecurrentLayer):
             else:
                 emit_lookup(w, "s", "(s + 2 >> 2) + 512", tanh=True)
                 w.line(f"s = (s + 64 >> 7) + {HIDDEN}")
-            emit_clamp(w, 0, 255)
-            w.store(Y, "s")
-            w.move(Y, 1)
-            w.move(X, 2)
-            w.move(R, 2)
+            _next(w, (X, 2), (R, 2))
+
+
+def _bytes(steps: Ints, zero: int = HIDDEN) -> Bytes:
+    return np.clip(steps + zero, 0, 255).astype(np.uint8)
+
+
+def _next(w: Writer, *moves: tuple[Pointer, int]) -> None:
+    """Clamp `s` to a byte, store it in the hidden state, and move on to the next unit."""
+    emit_clamp(w, 0, 255)
+    w.store(Y, "s")
+    for p, step in ((Y, 1), *moves):
+        w.move(p, step)

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from .layer import Array, Layer, View
+from .layer import Array, View
+from .recurrence import State, Stepwise
 from .window import walk
 from .writer import Pointer, Writer
 
@@ -18,9 +19,6 @@ P = Pointer("p", "A")
 R = Pointer("r", "A")
 WEIGHTS = Pointer("w", "W")
 
-State = tuple[Array, Array]
-"""The hidden state, and an LSTM's cells."""
-
 _SIGMOID = "1 / (1 + exp(-v if v > -88 else 88))"
 
 
@@ -29,11 +27,8 @@ def _logistic(v: Array) -> Array:
 
 
 @dataclass(frozen=True)
-class _RecurrentFloat(Layer):
-    """steps, hidden, reverse, sequence, keep: as in `recurrent`.
-
-    weights_input (rows, K), weights_state (rows, hidden), bias_input and bias_state (rows,).
-    """
+class _RecurrentFloat(Stepwise):
+    """weights_input (rows, K), weights_state (rows, hidden), bias_input and bias_state (rows,)."""
 
     steps: int
     hidden: int
@@ -50,21 +45,17 @@ class _RecurrentFloat(Layer):
         return self.steps * (self.weights_input.size + self.weights_state.size)
 
     @property
-    def remembers(self) -> bool:
-        return self.keep
-
-    @property
     def scratch(self) -> int:
         return 2 * len(self.weights_input)
 
     @property
-    def order(self) -> range:
-        return range(self.steps)[::-1] if self.reverse else range(self.steps)
+    def zeros(self) -> State:
+        return np.zeros(self.hidden), np.zeros(self.hidden)
 
-    def reference(self, *inputs: Array) -> Array:
-        """The output of a call with an initial state of zeros."""
-        out: Array = self.advance(None, *inputs)[0]
-        return out
+    def sums(self, x: Array, h: Array) -> tuple[Array, Array]:
+        """Those of the input and those of the state, (units, gates)."""
+        both = self.weights_input @ x.astype(np.float64) + self.bias_input, self.weights_state @ h + self.bias_state
+        return both[0].reshape(self.hidden, -1), both[1].reshape(self.hidden, -1)
 
     def constants(self) -> tuple[Array, list[int]]:
         parts = []
@@ -129,19 +120,13 @@ class LstmFloat(_RecurrentFloat):
     def state(self) -> int:
         return 2 * self.hidden
 
-    def advance(self, state: State | None, *inputs: Array) -> tuple[Array, State]:
-        x = inputs[0].reshape(self.steps, -1).astype(np.float64)
-        h, c = state or (np.zeros(self.hidden), np.zeros(self.hidden))
-        out = np.empty((self.steps, self.hidden), np.float32)
-        for t in self.order:
-            sums = self.weights_input @ x[t] + self.bias_input + self.weights_state @ h + self.bias_state
-            gates = sums.reshape(self.hidden, 4)
-            c = _logistic(gates[:, 1]) * c + _logistic(gates[:, 0]) * np.tanh(gates[:, 2])
-            if self.clip:
-                c = np.clip(c, -self.clip, self.clip)
-            h = _logistic(gates[:, 3]) * np.tanh(c)
-            out[t] = h
-        return (out if self.sequence else h.astype(np.float32)), (h, c)
+    def step(self, x: Array, h: Array, c: Array) -> State:
+        a, b = self.sums(x, h)
+        gates = a + b
+        c = _logistic(gates[:, 1]) * c + _logistic(gates[:, 0]) * np.tanh(gates[:, 2])
+        if self.clip:
+            c = np.clip(c, -self.clip, self.clip)
+        return _logistic(gates[:, 3]) * np.tanh(c), c
 
     def update(self, w: Writer) -> None:
         w.go(P, w.place("st", self.hidden))
@@ -169,17 +154,10 @@ class GruFloat(_RecurrentFloat):
     def state(self) -> int:
         return self.hidden
 
-    def advance(self, state: State | None, *inputs: Array) -> tuple[Array, State]:
-        x = inputs[0].reshape(self.steps, -1).astype(np.float64)
-        h, c = state or (np.zeros(self.hidden), np.zeros(0))
-        out = np.empty((self.steps, self.hidden), np.float32)
-        for t in self.order:
-            a = (self.weights_input @ x[t] + self.bias_input).reshape(self.hidden, 3)
-            b = (self.weights_state @ h + self.bias_state).reshape(self.hidden, 3)
-            z, r = _logistic(a[:, 0] + b[:, 0]), _logistic(a[:, 1] + b[:, 1])
-            h = (1 - z) * np.tanh(a[:, 2] + r * b[:, 2]) + z * h
-            out[t] = h
-        return (out if self.sequence else h.astype(np.float32)), (h, c)
+    def step(self, x: Array, h: Array, c: Array) -> State:
+        a, b = self.sums(x, h)
+        z, r = _logistic(a[:, 0] + b[:, 0]), _logistic(a[:, 1] + b[:, 1])
+        return (1 - z) * np.tanh(a[:, 2] + r * b[:, 2]) + z * h, c
 
     def update(self, w: Writer) -> None:
         w.go(X, w.place("zo"))
@@ -223,18 +201,11 @@ class GatedGruFloat(_RecurrentFloat):
             parts.append(np.concatenate([bias.reshape(-1, 1), weights], 1).reshape(-1))
         return np.concatenate(parts).astype(np.float32), []
 
-    def advance(self, state: State | None, *inputs: Array) -> tuple[Array, State]:
-        x = inputs[0].reshape(self.steps, -1).astype(np.float64)
-        h, c = state or (np.zeros(self.hidden), np.zeros(0))
-        out = np.empty((self.steps, self.hidden), np.float32)
-        (gates, bias), (own, own_bias) = self.gates_of_state, self.candidate
-        for t in self.order:
-            a = (self.weights_input @ x[t] + self.bias_input).reshape(self.hidden, 3)
-            b = (gates @ h + bias).reshape(self.hidden, 2)
-            z, r = _logistic(a[:, 0] + b[:, 0]), _logistic(a[:, 1] + b[:, 1])
-            h = (1 - z) * np.tanh(a[:, 2] + own @ (r * h) + own_bias) + z * h
-            out[t] = h
-        return (out if self.sequence else h.astype(np.float32)), (h, c)
+    def step(self, x: Array, h: Array, c: Array) -> State:
+        a, b = self.sums(x, h)
+        z, r = _logistic(a[:, 0] + b[:, 0]), _logistic(a[:, 1] + b[:, 1])
+        weights, bias = self.candidate
+        return (1 - z) * np.tanh(a[:, 2] + weights @ (r * h) + bias) + z * h, c
 
     def from_state(self, w: Writer) -> None:
         self._rows(w, "st", self.hidden, 2 * self.hidden)
@@ -275,15 +246,10 @@ class RnnFloat(_RecurrentFloat):
     def state(self) -> int:
         return self.hidden
 
-    def advance(self, state: State | None, *inputs: Array) -> tuple[Array, State]:
-        x = inputs[0].reshape(self.steps, -1).astype(np.float64)
-        h, c = state or (np.zeros(self.hidden), np.zeros(0))
-        out = np.empty((self.steps, self.hidden), np.float32)
-        for t in self.order:
-            v = self.weights_input @ x[t] + self.bias_input + self.weights_state @ h + self.bias_state
-            h = np.maximum(v, 0) if self.relu else np.tanh(v)
-            out[t] = h
-        return (out if self.sequence else h.astype(np.float32)), (h, c)
+    def step(self, x: Array, h: Array, c: Array) -> State:
+        a, b = self.sums(x, h)
+        v = (a + b)[:, 0]
+        return (np.maximum(v, 0) if self.relu else np.tanh(v)), c
 
     def update(self, w: Writer) -> None:
         w.go(X, w.place("zo"))

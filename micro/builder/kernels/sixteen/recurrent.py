@@ -21,7 +21,7 @@ import numpy as np
 from ...quantization.reference import Bytes, Floats, Ints
 from ...quantization.sixteen import MOST, SumRequant, sum_requant, to_bytes
 from ..layer import dense_view, emit_clamp
-from ..recurrence import FINE, WEIGHTS, G, P, R, RecurrentLayer, State, X, Y
+from ..recurrence import FINE, WEIGHTS, G, Gated, P, R, RecurrentLayer, State, X, Y
 from ..words import number24, store24, store_word
 from ..writer import Pointer, Writer
 from .dot import Dot16
@@ -151,8 +151,9 @@ def _word(w: Writer) -> None:
     w.move(Y, 2)
 
 
-def word_of(y: Ints, zero: int = HIDDEN) -> Ints:
-    return np.clip(y + zero, 0, MOST)
+def words_of(y: Ints, zero: int = HIDDEN, least: int = 0) -> Bytes:
+    """The words of numbers in steps of the state, as bytes."""
+    return to_bytes(np.clip(y + zero, least, MOST))
 
 
 @dataclass(frozen=True)
@@ -172,32 +173,9 @@ class _Recurrent16(RecurrentLayer):
     def table(self) -> tuple[Ints, ...]:
         return (to_bytes(half_table()).astype(np.int64),)
 
-    def advance(self, state: State | None, *inputs: Bytes) -> tuple[Bytes, State]:
-        x = inputs[0].reshape(self.steps, -1)
-        h, c = state or (to_bytes(np.full(self.hidden, self.start)), np.zeros(self.hidden, np.int64))
-        out = np.empty((self.steps, 2 * self.hidden), np.uint8)
-        for t in self.order:
-            words, c = self.step(self.from_input.reference(x[t]), h, c)
-            h = out[t] = to_bytes(words)
-        return (out if self.sequence else h), (h, c)
-
-    def step(self, a: Ints, h: Bytes, c: Ints) -> tuple[Ints, Ints]:
-        """The words of the hidden state after a step, and the values kept. a: the sums of the input."""
-        raise NotImplementedError
-
     def rows_kernel(self, rows: Sums16, dialect: str) -> Writer:  # type: ignore[override]
         view = dense_view(rows.shape)
         return rows.emit(dialect, [view], view)
-
-    def begin(self, w: Writer, *sides: tuple[Pointer, int]) -> None:
-        """Write code that points at the state, the values kept, and the sums, each with this many adjacent numbers per
-        unit."""
-        w.go(Y, w.place("st"))
-        w.go(P, w.place("st", 2 * self.hidden))
-        at = 0
-        for p, count in sides:
-            w.go(p, w.place("zo", at))
-            at += 3 * count * self.hidden
 
     def between(
         self,
@@ -237,12 +215,12 @@ class Lstm16(_Recurrent16):
 
     GATES: ClassVar[tuple[int, ...]] = (4, 4, 2)
 
-    def step(self, a: Ints, h: Bytes, c: Ints) -> tuple[Ints, Ints]:
-        sums = (a + self.from_state.reference(h)).reshape(self.hidden, 4)
+    def step(self, x: Bytes, h: Bytes, c: Ints) -> State:
+        sums = (self.from_input.reference(x) + self.from_state.reference(h)).reshape(self.hidden, 4)
         i, f, o = (logistic(sums[:, k]) for k in (0, 1, 3))
         c = (gated(f, c) + 16 >> 5) + (gated_tanh(i, tanh(sums[:, 2])) + 64 >> 7)
         c = np.clip(c, -MIDDLE, MIDDLE - 1)
-        return word_of(gated_tanh(o, tanh(c)) + 256 >> 9), c
+        return words_of(gated_tanh(o, tanh(c)) + 256 >> 9), c
 
     def update(self, w: Writer) -> None:
         self.begin(w, (X, 4))
@@ -262,10 +240,10 @@ class Lstm16(_Recurrent16):
 
 @dataclass(frozen=True)
 class _Gru16(_Recurrent16):
-    def mixed(self, z: Ints, n: Ints, c: Ints) -> tuple[Ints, Ints]:
+    def mixed(self, z: Ints, n: Ints, c: Ints) -> State:
         """The state after a step, from its candidate."""
         c = (gated(z, c) + 16 >> 5) + (gated_tanh(GATE - z, n) + 2 >> 2)
-        return word_of(c + 64 >> 7), c
+        return words_of(c + 64 >> 7), c
 
     def mix(self, w: Writer) -> None:
         """The same, from `gz` and `gn`."""
@@ -286,8 +264,8 @@ class Gru16(_Gru16):
 
     GATES: ClassVar[tuple[int, ...]] = (2, 3)
 
-    def step(self, a: Ints, h: Bytes, c: Ints) -> tuple[Ints, Ints]:
-        a, b = (sums.reshape(self.hidden, 3) for sums in (a, self.from_state.reference(h)))
+    def step(self, x: Bytes, h: Bytes, c: Ints) -> State:
+        a, b = (rows.reference(v).reshape(self.hidden, 3) for rows, v in zip(self.rows, (x, h), strict=True))
         z, r = (logistic(a[:, k] + b[:, k]) for k in (0, 1))
         return self.mixed(z, tanh(a[:, 2] + (gated(r, b[:, 2]) + 16 >> 5)), c)
 
@@ -304,42 +282,17 @@ class Gru16(_Gru16):
 
 
 @dataclass(frozen=True)
-class GatedGru16(_Gru16):
-    """As Gru16, but the reset gate is applied to the state before its product: two rows per unit in `from_state`, one
-    in `from_gated`."""
+class GatedGru16(Gated, _Gru16):
+    """As Gru16, but the reset gate is applied to the state before its product."""
 
-    from_gated: Sums16
-
-    @property
-    def rows(self) -> tuple[Sums16, ...]:  # type: ignore[override]
-        return self.from_input, self.from_state, self.from_gated  # type: ignore[return-value]
-
-    @property
-    def scratch(self) -> int:
-        return super().scratch + 2 * self.hidden
-
-    def step(self, a: Ints, h: Bytes, c: Ints) -> tuple[Ints, Ints]:
-        a, b = a.reshape(self.hidden, 3), self.from_state.reference(h).reshape(self.hidden, 2)
+    def step(self, x: Bytes, h: Bytes, c: Ints) -> State:
+        a = self.from_input.reference(x).reshape(self.hidden, 3)
+        b = self.from_state.reference(h).reshape(self.hidden, 2)
         z, r = (logistic(a[:, k] + b[:, k]) for k in (0, 1))
-        own = self.from_gated.reference(to_bytes(word_of(gated(r, c) + 2048 >> 12)))
+        own = self.from_gated.reference(words_of(gated(r, c) + 2048 >> 12))
         return self.mixed(z, tanh(a[:, 2] + own), c)
 
-    def between(
-        self,
-        name: Callable[[Writer], str],
-        dialect: str,
-        places: Mapping[str, int],
-        rows: Callable[[str, int], str],
-    ) -> list[str]:
-        gate = self._gate(dialect)
-        return [gate.call(name(gate), places), rows(str(places["zo"] + super().scratch), 2)]
-
-    def _gate(self, dialect: str) -> Writer:
-        """A kernel with the offsets "st", "zo" and "wo" that computes the reset gate times the state."""
-        w = Writer(dialect, (X, "s", WEIGHTS), ("st", "zo", "wo"))
-        w.go(WEIGHTS, w.place("wo"))
-        self.begin(w, (X, 3), (R, 2))
-        w.go(Y, w.place("zo", super().scratch))
+    def gate(self, w: Writer) -> None:
         with w.times("n", self.hidden):
             emit_half(w, "gr", f"({load24(w, X, 1)}) + ({load24(w, R, 1)})")
             w.line(f"c = {load24(w, P)}")
@@ -348,7 +301,6 @@ class GatedGru16(_Gru16):
             w.move(P, 3)
             w.move(X, 9)
             w.move(R, 6)
-        return w
 
     def update(self, w: Writer) -> None:
         self.begin(w, (X, 3), (R, 2), (G, 1))
@@ -373,11 +325,11 @@ class Rnn16(_Recurrent16):
     def start(self) -> int:
         return self.zero
 
-    def step(self, a: Ints, h: Bytes, c: Ints) -> tuple[Ints, Ints]:
-        v = a + self.from_state.reference(h)
+    def step(self, x: Bytes, h: Bytes, c: Ints) -> State:
+        v = self.from_input.reference(x) + self.from_state.reference(h)
         if self.relu:
-            return np.maximum(word_of(v + FINE // 2 >> 5, self.zero), self.zero), c
-        return word_of(tanh(v) + 1 >> 1), c
+            return words_of(v + FINE // 2 >> 5, self.zero, self.zero), c
+        return words_of(tanh(v) + 1 >> 1), c
 
     def update(self, w: Writer) -> None:
         self.begin(w, (X, 1), (R, 1))
