@@ -260,6 +260,7 @@ def table(lines: list[Line], visits: dict[str, dict[str, Visit]], chromium: str)
     out = [
         f"Chromium {chromium}, WebAssembly in a worker. Milliseconds a call, result in JavaScript, best (median) of",
         f"{ROUNDS * CALLS} ({ROUNDS} of those that take {LONG} ms), in turns; written by `python3 dev.py bench wasm`.",
+        "A turn begins with a pause of 50 ms, as onnxruntime's threads are busy for some 15 ms after a run.",
         "*threads* is what both may use. jax-js uses as many as `navigator.hardwareConcurrency` says, which is set to",
         "that number for it, and computes in the calling thread where memory cannot be shared, as for its row of one.",
         "Errors are against onnxruntime on the CPU, relative to the largest element. *target* is the required ratio.",

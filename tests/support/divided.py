@@ -1,7 +1,7 @@
-"""Simulated WebAssembly threads: the parts of each step run one after the other, in a random order.
+"""Simulated WebAssembly threads: the parts of each group of steps run one after the other, in a random order.
 
 wasmtime's Python package has no shared memory. Whether kernels may be divided does not depend on it: a part that read
-what another part of the same step writes, or that changed a sum, gives other bytes in some order.
+what another part of the same group writes, or that changed a sum, gives other bytes in some order.
 """
 
 from __future__ import annotations
@@ -48,6 +48,15 @@ class DividedInstance(WasmtimeInstance):
         """A number, or the value of an open size in this call."""
         return n if type(n) is int else int.from_bytes(self.read(SIZES + 4 * n.scope.place(n.number), 4), "little")
 
+    def ranges(self, step: Any) -> list[tuple[Any, int, int]]:
+        """A step's ranges of its loop, with the step."""
+        assert self.image
+        f = self.image.plan.kernels[step.kernel][1]
+        parts = self.random.randint(2, Divided.most) if split.shares(f) and self.image.threads > 1 else 1
+        Divided.shared += parts > 1
+        steps = self.number(f.steps)
+        return [(step, n * steps // parts, (n + 1) * steps // parts) for n in range(parts)]
+
     def run(self) -> None:
         image = self.image
         if image is None:
@@ -58,14 +67,13 @@ class DividedInstance(WasmtimeInstance):
         alone = self.read(SIZES, image.scratch - SIZES)
         self.write(SIZES, before)
         apart = (image.scratch_room + 63) // 64 * 64
-        for step in image.plan.steps:
-            f = image.plan.kernels[step.kernel][1]
-            parts = self.random.randint(2, Divided.most) if split.shares(f) and image.threads > 1 else 1
-            Divided.shared += parts > 1
-            kernel: Any = self.exports[f"kernel{step.kernel}"]
-            places = [image.addresses[b] for b in step.buffers]
-            for n in self.random.sample(range(parts), parts):
-                first, last = n * self.number(f.steps) // parts, (n + 1) * self.number(f.steps) // parts
+        for group in image.groups:
+            ranges = [one for at in group for one in self.ranges(image.plan.steps[at])]
+            if image.threads > 1 and split.shares(image.plan.kernels[image.plan.steps[group[0]].kernel][1]):
+                self.random.shuffle(ranges)
+            for n, (step, first, last) in enumerate(ranges):
+                kernel: Any = self.exports[f"kernel{step.kernel}"]
+                places = [image.addresses[b] for b in step.buffers]
                 kernel(self.store, *places, image.scratch + n % threads.MOST * apart, first, last)
         assert self.read(SIZES, image.scratch - SIZES) == alone, [
             image.plan.kernels[s.kernel][1].name for s in image.plan.steps

@@ -19,6 +19,7 @@ from emberlet.wgpu_backend import wasm
 from emberlet.wgpu_backend.compiled import compile as compiled
 from emberlet.wgpu_backend.wasm import threads
 from emberlet.wgpu_backend.wasm.image import Image
+from emberlet.wgpu_backend.wasm.step_groups import grouped
 from support.divided import Divided, in_parts
 
 from tools.paths import ROOT
@@ -57,20 +58,39 @@ def test_small_models_have_one_thread() -> None:
     assert image.exported == ["run"]
 
 
-def test_small_steps_beside_each_other_are_taken_by_one_thread() -> None:
-    def kernel(steps: int, work: int) -> Any:
+def groups(*steps: tuple[int, list[int]]) -> list[list[int]]:
+    """Those of steps of so much work, which read these buffers and write the last one."""
+    found = []
+    for work, buffers in steps:
         f = threads.Function("k", ("i32",) * 4)
-        f.steps, f.work = steps, work
-        return f.finish()
+        f.steps, f.work = 100, work
+        found.append((f.finish(), buffers))
+    return [list(group) for group in grouped(found)]
 
-    def groups(*kernels: Any) -> list[int]:
-        return [len(group) for group in threads.grouped([("k", [0], f) for f in kernels])]
 
-    wide, small = kernel(100, 1 << 20), kernel(100, 10)
-    assert groups(small, small) == [2]
-    assert groups(wide, wide) == [1, 1]
-    assert groups(small, small, wide, small, small) == [2, 1, 2]
-    assert groups(wide, small, wide) == [1, 1, 1]
+WIDE, SMALL = 1 << 20, 10
+
+
+def test_threads_wait_once_for_steps_that_do_not_need_each_other() -> None:
+    query, key, value = [(WIDE, [0, number]) for number in (1, 2, 3)]
+    assert groups(query, key, value, (WIDE, [1, 2, 3, 4])) == [[0, 1, 2], [3]]
+    assert groups((WIDE, [0, 1]), (WIDE, [1, 2])) == [[0], [1]], "one reads what the other writes"
+    assert groups((WIDE, [0, 1]), (WIDE, [2, 0])) == [[0], [1]], "one writes what the other reads"
+    assert groups((WIDE, [0, 1]), (WIDE, [2, 1])) == [[0], [1]], "both write"
+
+
+def test_small_steps_beside_each_other_are_taken_by_one_thread() -> None:
+    assert groups((SMALL, [0, 1]), (SMALL, [1, 2])) == [[0, 1]]
+    assert groups((SMALL, [0, 1]), (SMALL, [1, 2]), (WIDE, [2, 3]), (SMALL, [3, 4]), (SMALL, [4, 5])) == [
+        [0, 1],
+        [2],
+        [3, 4],
+    ]
+    assert groups((WIDE, [0, 1]), (SMALL, [1, 2]), (WIDE, [2, 3])) == [[0], [1], [2]]
+
+
+def test_small_steps_do_not_wait_for_what_they_do_not_need() -> None:
+    assert groups((SMALL, [0, 1]), (WIDE, [1, 2]), (SMALL, [0, 3]), (WIDE, [3, 4])) == [[0, 2], [1, 3]]
 
 
 def test_on_a_desktop_there_is_one_thread() -> None:

@@ -93,7 +93,7 @@ class Compiled(Layout):
     def __init__(
         self, plan: Any, sizes: int = 0, room: Any = None, quick: bool = False, weights: dict[int, Any] | None = None
     ) -> None:
-        count = threads.threads() if split.pays([plan.kernels[step.kernel][1] for step in plan.steps]) else 1
+        count = threads.threads() if split.pays([[plan.kernels[step.kernel][1]] for step in plan.steps]) else 1
         self._shared: regions.Shared | None = None
         if weights and regions.is_worth(sum([plan.buffers[number].nbytes for number in weights])):
             self._lay_out(plan, sizes, room, count, weights)

@@ -6,6 +6,7 @@ from . import engine, library, threads
 from .addresses import SIZES
 from .assembler import code_section, module
 from .kernels import split
+from .step_groups import grouped
 from .stored import BLOCK_BYTES, expansion, nbytes
 
 PAGE = 1 << 16
@@ -51,14 +52,19 @@ class Layout:
 
 class Image(Layout):
     """module: the bytes of a module that exports "memory" and "run". pages: the size of the memory in pages of 64 KiB;
-    threads: the most threads that may run it (threads.py)."""
+    threads: the most threads that may run it (threads.py); groups: the positions of the Plan's steps, as step_groups.py
+    groups them."""
 
     def __init__(self, plan, stored=None, sizes=0, room=None, relaxed=False):
         """relaxed: whether functions of the library use relaxed SIMD."""
         Layout.__init__(self, plan, stored, sizes, room)
         parts, scratch = self.parts, self.scratch
         stride = (self.scratch_room + 63) // 64 * 64  # bytes between the scratch memories of two threads
-        self.threads = threads.MOST if split.pays([plan.kernels[s.kernel][1] for s in plan.steps]) else 1
+        called = [plan.kernels[step.kernel][1] for step in plan.steps]
+        self.groups = grouped([(f, step.buffers) for f, step in zip(called, plan.steps)])
+        self.threads = threads.MOST if split.pays([[called[at] for at in group] for group in self.groups]) else 1
+        if self.threads == 1:
+            self.groups = [range(len(called))]
         self.nbytes += (self.threads - 1) * stride
         pages = (self.nbytes + PAGE - 1) // PAGE
         if pages > MOST:
@@ -66,15 +72,12 @@ class Image(Layout):
         functions, seen = [], {}
         for n, (_, f) in enumerate(plan.kernels):
             _add(functions, seen, "kernel{}".format(n), f, relaxed)
-        steps = []
-        for step in plan.steps:
-            f = plan.kernels[step.kernel][1]
-            steps.append(("kernel{}".format(step.kernel), [self.addresses[b] for b in step.buffers], f))
+        groups = [[self._call(plan.steps[at]) for at in group] for group in self.groups]
         self.exported = ["run"]
         if self.threads > 1:
             functions += threads.helpers()
             self.exported.append("part")
-        functions.append(("part", threads.part(steps, scratch, stride, self.threads > 1)))
+        functions.append(("part", threads.part(groups, scratch, stride, self.threads > 1)))
         functions.append(("run", threads.alone()))
         if parts:
             self.exported.append("expand")
@@ -82,6 +85,11 @@ class Image(Layout):
         self._functions = functions
         self.pages = pages
         self.module = module(functions, self.exported, pages)
+
+    def _call(self, step):
+        """(the name of its function, the addresses of its buffers, the Function) of a step."""
+        f = self.plan.kernels[step.kernel][1]
+        return "kernel{}".format(step.kernel), [self.addresses[b] for b in step.buffers], f
 
     def instance(self):
         """A memory for the module, and what runs it: on several threads where the engine has them."""

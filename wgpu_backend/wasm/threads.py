@@ -3,8 +3,8 @@
 Every thread calls "part" with its number, how many there are, and the number of the run, which thread 0 begins. All go
 through the same steps, a kernel that they share in ranges of its loop. Ranges are numbered through the whole run, and a
 thread takes the next number from a counter when it is free: it need not come in time, nor do as much as the others. It
-begins once all ranges of the steps before are done, which a second counter says. The first bytes of the memory hold
-both (addresses.py).
+begins once all ranges of the groups before (step_groups.py) are done, which a second counter says. The first bytes of
+the memory hold both (addresses.py).
 """
 
 from .addresses import COUNT, DONE, STOPPED, TICKET, WAITING
@@ -27,14 +27,16 @@ _UNREACHABLE = b"\x00"
 _NONE = -1  # instead of a number, for a thread that belongs to a run which is over: beyond every step, as unsigned
 
 
-def part(steps, scratch, stride, several):
-    """The function "part". steps: (kernel's name, its addresses, its Function); scratch: the address of the scratch
-    memory of thread 0; stride: bytes to that of the next thread; several: whether more than one thread may call it."""
+def part(groups, scratch, stride, several):
+    """The function "part". groups: of steps (step_groups.py), each of which is (kernel's name, its addresses, its
+    Function); scratch: the address of the scratch memory of thread 0; stride: bytes to that of the next thread;
+    several: whether more than one thread may call it."""
     f = Function("part", ("i32", "i32", "i32"))
     thread, threads, run = [f.param(n) for n in range(3)]
     own = f.let(op("i32.add", i32(scratch), op("i32.mul", thread, i32(stride))))
     if not several:
-        _write(f, steps, own)
+        for group in groups:
+            _write(f, group, own)
         return f.finish()
     turn = f.let(call("begin", "i32", thread, threads, run))
     count = f.let(_word(COUNT))
@@ -42,42 +44,30 @@ def part(steps, scratch, stride, several):
     f.exit()  # late, and thread 0 goes on without it
     f.end()
     ranges = f.let(select(op("i32.gt_u", count, i32(1)), op("i32.mul", count, i32(RANGES)), i32(1)))
-    first, last, ticket = [f.local("i32") for _ in range(3)]
+    # Numbers of ranges: the first one of the group, that of the step, that of the next step, and the one in hand.
+    begun, first, last, ticket = [f.local("i32") for _ in range(4)]
     f.set(first, i32(1))
     f.set(ticket, call("take", "i32", turn))
-    for group in grouped(steps):
-        kernel = group[0][2]
-        shared = split.shares(kernel)
-        many = (ranges if split.fine(kernel) else count) if shared else i32(1)
-        f.set(last, op("i32.add", f.get(first), many))
-        f.begin_block()
-        f.begin_loop()
-        f.branch_if(op("i32.ge_u", f.get(ticket), f.get(last)), 1)
-        f.do(call("await", "", f.get(first), count))
-        _write(f, group, own, (op("i32.sub", f.get(ticket), f.get(first)), many) if shared else None)
-        f.set(ticket, call("next", "i32", turn))
-        f.branch(0)
-        f.end()
-        f.end()
-        f.set(first, f.get(last))
+    for group in groups:
+        f.set(begun, f.get(first))
+        shared = split.shares(group[0][2])
+        for steps in [[step] for step in group] if shared else [group]:
+            many = (ranges if split.fine(steps[0][2]) else count) if shared else i32(1)
+            f.set(last, op("i32.add", f.get(first), many))
+            f.begin_block()
+            f.begin_loop()
+            f.branch_if(op("i32.ge_u", f.get(ticket), f.get(last)), 1)
+            f.do(call("await", "", f.get(begun), count))
+            _write(f, steps, own, (op("i32.sub", f.get(ticket), f.get(first)), many) if shared else None)
+            f.set(ticket, call("next", "i32", turn))
+            f.branch(0)
+            f.end()
+            f.end()
+            f.set(first, f.get(last))
     f.begin_if(op("i32.eqz", thread))
     f.do(call("await", "", f.get(first), count))
     f.end()
     return f.finish()
-
-
-def grouped(steps):
-    """The steps as lists: one that threads share, or some that one thread runs one after the other."""
-    groups = []
-    alone = False  # whether the last list takes more steps for one thread
-    for step in steps:
-        shared = split.shares(step[2])
-        if alone and not shared:
-            groups[-1].append(step)
-        else:
-            groups.append([step])
-        alone = not shared
-    return groups
 
 
 def _write(f, steps, own, place=None):

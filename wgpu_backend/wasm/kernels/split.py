@@ -9,8 +9,8 @@ from emberlet.sizes.size import typical
 # A loop with at least this many steps is divided well among threads.
 ENOUGH = 16
 
-# Kernels of less work run on one thread. Work is in elements that are read, or 8 products: 32768 take about 10 us, and
-# waiting for the other threads about 1.
+# Kernels of less work run on one thread. Work is in elements that are read, or 8 products: with vectors of four, 16384
+# take about 10 us, wider ones half as long, and waiting for the other threads takes about 1.
 LEAST_WORK = 1 << 15
 MEETING = 1 << 12
 
@@ -31,9 +31,10 @@ def chosen(steps):
     return best
 
 
-def pays(functions):
-    """Whether threads are worth their while for the kernels of a module's steps."""
-    return sum([f.work // 2 - 2 * MEETING for f in functions if shares(f)]) >= LEAST_SAVED
+def pays(groups):
+    """Whether threads are worth their while for the kernels of a module's groups of steps (step_groups.py)."""
+    shared = [sum([f.work for f in group]) for group in groups if shares(group[0])]
+    return sum([work // 2 - 2 * MEETING for work in shared]) >= LEAST_SAVED
 
 
 def fine(f):
@@ -43,4 +44,4 @@ def fine(f):
 
 def shares(f):
     """Whether threads share a kernel's function."""
-    return typical(f.steps) > 1 and f.work >= LEAST_WORK
+    return typical(f.steps) > 1 and f.work >= (LEAST_WORK // 2 if f.lanes == 4 else LEAST_WORK)
