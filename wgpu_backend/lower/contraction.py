@@ -5,6 +5,7 @@ rows of a matrix, output channels), a column (of the right: columns of a matrix,
 kernels/tile.py computes it with a register tile of rows × columns per invocation.
 """
 
+from emberlet.shapes import size
 from emberlet.sizes.size import typical
 
 from . import index as ix
@@ -30,36 +31,26 @@ class Problem:
         self.step = step
 
     def depth(self):
-        n = 1
-        for e in self.inner:
-            n *= e
-        return n
+        return size(self.inner)
 
     def cells(self):
         """The number of results of the whole problem."""
-        n = self.rows * self.columns
-        for e in self.before:
-            n *= e
-        for e in self.after:
-            n *= e
-        return n
+        return self.rows * self.columns * size(self.before) * size(self.after)
 
 
-def problem(node):
-    """The Problem of a matmul, conv or dot_bytes node."""
-    return _matmul(node) if node.arg is None else _conv(node)
+def problem(node, by_image=False):
+    """The Problem of a matmul, conv or dot_bytes node. by_image: all pixels of an image are columns, and the batches of
+    a product with one matrix are always rows, as kernels that copy panels of the right operand have it."""
+    return _matmul(node, by_image) if node.arg is None else _conv(node, by_image)
 
 
-def _matmul(node):
+def _matmul(node, by_image):
     a, b = node.srcs
     shape = node.shape
     rows, columns, inner = shape[-2], shape[-1], a.shape[-1]
     lead = shape[:-2]
-    if len(b.shape) == 2 and len(a.shape) > 2 and typical(rows) < 16:
+    if len(b.shape) == 2 and len(a.shape) > 2 and (by_image or typical(rows) < 16):
         # All batches share one right-hand matrix, so the batch axes count as rows.
-        total = 1
-        for d in shape[:-1]:
-            total *= d
 
         def left(lowering, grid, row, k):
             return lowering.value(a, ix.unflatten(row, a.shape[:-1]) + [k[0]])
@@ -70,7 +61,7 @@ def _matmul(node):
         def out(grid, row, column):
             return ix.unflatten(row, shape[:-1]) + [column]
 
-        return Problem(total, columns, (), (), (inner,), 0, left, right, out)
+        return Problem(size(shape[:-1]), columns, (), (), (inner,), 0, left, right, out)
 
     def left(lowering, grid, row, k):
         return lowering.operand(a, list(grid) + [row, k[0]])
@@ -94,53 +85,42 @@ def _is_product(node):
     return True
 
 
-def _conv(node):
+def _conv(node, by_image):
     x, weight = node.srcs
     stride, padding, dilation, groups = node.arg
     spatial = len(stride)
     rows = node.shape[1] // groups
     channels = weight.shape[1]
-    kernel = weight.shape[2:]
     pixels = node.shape[2:]
+    product = not by_image and _is_product(node)
+
+    def taps(inner):
+        return list(inner) + [ix.ZERO] * spatial if product else list(inner)
+
+    def places(grid, column):
+        return ix.unflatten(column, pixels) if by_image or product else list(grid[2:]) + [column]
 
     def left(lowering, grid, row, inner):
-        return lowering.value(weight, [ix.add(ix.mul(grid[1], rows), row)] + list(inner))
-
-    def channel(grid, inner):
-        return ix.add(ix.mul(grid[1], channels), inner[0])
-
-    if _is_product(node):
-        columns = 1
-        for d in pixels:
-            columns *= d
-
-        def right(lowering, grid, column, inner):
-            return lowering.value(x, [grid[0], channel(grid, inner)] + ix.unflatten(column, pixels))
-
-        def out(grid, row, column):
-            return [grid[0], ix.add(ix.mul(grid[1], rows), row)] + ix.unflatten(column, pixels)
-
-        def tap(lowering, grid, row, inner):
-            return left(lowering, grid, row, list(inner) + [ix.ZERO] * spatial)
-
-        return Problem(rows, columns, (node.shape[0], groups), (), (channels,), 0, tap, right, out)
+        return lowering.value(weight, [ix.add(ix.mul(grid[1], rows), row)] + taps(inner))
 
     def right(lowering, grid, column, inner):
-        at = [grid[0], channel(grid, inner)]
-        places = list(grid[2:]) + [column]
+        inner, at = taps(inner), places(grid, column)
+        found = [grid[0], ix.add(ix.mul(grid[1], channels), inner[0])]
         conditions = []
         for i in range(spatial):
-            w = window(places[i], inner[1 + i], stride[i], padding[i], dilation[i])
+            w = window(at[i], inner[1 + i], stride[i], padding[i], dilation[i])
             conditions.append((w, x.shape[2 + i]))
-            at.append(w.bounded(0, x.shape[2 + i] - 1))
-        value = lowering.value(x, at)
+            found.append(w.bounded(0, x.shape[2 + i] - 1))
+        value = lowering.value(x, found)
+        if product:
+            return value
         return lowering.build.guard(conditions, value, lowering.build.const(0, value.type))
 
     def out(grid, row, column):
-        return [grid[0], ix.add(ix.mul(grid[1], rows), row)] + list(grid[2:]) + [column]
+        return [grid[0], ix.add(ix.mul(grid[1], rows), row)] + places(grid, column)
 
-    unrolled = 1 if kernel[-1] <= 7 else 0
-    inner = (channels,) + tuple(kernel)
-    return Problem(
-        rows, pixels[-1], (node.shape[0], groups), pixels[:-1], inner, unrolled, left, right, out, stride[-1]
-    )
+    before, inner = (node.shape[0], groups), tuple(weight.shape[1:])
+    if by_image or product:
+        return Problem(rows, size(pixels), before, (), inner[:1] if product else inner, 0, left, right, out)
+    unrolled = 1 if inner[-1] <= 7 else 0
+    return Problem(rows, pixels[-1], before, pixels[:-1], inner, unrolled, left, right, out, stride[-1])

@@ -13,8 +13,9 @@ read in place. Four neighboring terms of a column lie side by side in a panel; m
 from emberlet.sizes.size import is_open
 
 from ...lower import index as ix
+from ...lower.contraction import problem
 from ..assembler import i32, i32x4, memory, op
-from .contraction import FAR, PAGE, Contraction, _rows_of_tiles, problem
+from .contraction import FAR, PAGE, Contraction, _rows_of_tiles
 from .emitter import size, total
 from .integers import MOST_ROWS, packed_products
 from .levels import bare, bounds
@@ -35,7 +36,7 @@ def byte_contraction(item, stored, name, options):
         return None
     if node.dtype.name != "int32" or node.srcs[0].dtype.name != "int16":
         return None
-    what = problem(node)
+    what = problem(node, True)
     if is_open(what.rows) or is_open(what.columns) or is_open(what.depth()) or is_open(node.count):
         return None
     if what.columns < 2 * options.lanes or what.depth() < 4 or what.rows < 2:

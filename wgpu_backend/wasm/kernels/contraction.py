@@ -7,13 +7,13 @@ convolution, columns are the pixels of the whole image and k goes over channels 
 im2col of these eight pixels.
 """
 
+from emberlet.shapes import size
 from emberlet.sizes.questions import divides, known_equal
 from emberlet.sizes.size import is_open, least, surely_less, typical
 
 from ...lower import index as ix
-from ...lower.contraction import Problem
+from ...lower.contraction import problem
 from ...lower.lowering import Lowering
-from ...lower.reductions import window
 from ..assembler import E, f32, f32x4, i32, memory, op, select
 from . import split
 from .nest import begin, finish
@@ -30,83 +30,12 @@ _PANELS = 4  # that threads share well
 _WRITTEN_OUT = 2  # rows of a tile whose epilogues are not a loop
 
 
-def problem(node):
-    """The Problem of a matmul or conv node: like lower/contraction.py, except that all pixels of an image are
-    columns."""
-    if node.op == "matmul":
-        return _matmul(node)
-    x, weight = node.srcs
-    stride, _padding, dilation, groups = node.arg
-    rows = node.shape[1] // groups
-    channels = weight.shape[1]
-    pixels = node.shape[2:]
-    kernel = weight.shape[2:]
-    columns = 1
-    for d in pixels:
-        columns *= d
-    depth = channels
-    for d in kernel:
-        depth *= d
-
-    def left(lowering, grid, row, k):
-        channel = ix.add(ix.mul(grid[1], rows), row)
-        return lowering.value(weight, [channel] + ix.unflatten(k, weight.shape[1:]))
-
-    def right(lowering, grid, column, k):
-        at = [grid[0], ix.add(ix.mul(grid[1], channels), k[0])]
-        places = ix.unflatten(column, pixels)
-        for i in range(len(pixels)):
-            w = window(places[i], k[1 + i], stride[i], (0, 0), dilation[i])
-            at.append(w.bounded(0, x.shape[2 + i] - 1))
-        return lowering.value(x, at)
-
-    def out(grid, row, column):
-        return [grid[0], ix.add(ix.mul(grid[1], rows), row)] + ix.unflatten(column, pixels)
-
-    found = Problem(rows, columns, (node.shape[0], groups), (), (channels,) + tuple(kernel), 0, left, right, out)
-    return found
-
-
-def _matmul(node):
-    a, b = node.srcs
-    shape = node.shape
-    rows, columns, depth = shape[-2], shape[-1], a.shape[-1]
-    lead = shape[:-2]
-    if len(b.shape) == 2 and len(a.shape) > 2:
-        # All batches share one right-hand matrix, so the batch axes count as rows.
-        rows = 1
-        for d in shape[:-1]:
-            rows *= d
-
-        def left(lowering, grid, row, k):
-            return lowering.value(a, ix.unflatten(row, a.shape[:-1]) + [k])
-
-        def right(lowering, grid, column, k):
-            return lowering.value(b, [k[0], column])
-
-        def out(grid, row, column):
-            return ix.unflatten(row, shape[:-1]) + [column]
-
-        return Problem(rows, columns, (), (), (depth,), 0, left, right, out)
-
-    def left(lowering, grid, row, k):
-        return lowering.operand(a, list(grid) + [row, k])
-
-    def right(lowering, grid, column, k):
-        return lowering.operand(b, list(grid) + [k[0], column])
-
-    def out(grid, row, column):
-        return list(grid) + [row, column]
-
-    return Problem(rows, columns, lead, (), (depth,), 0, left, right, out)
-
-
 def contraction(item, stored, name, options):
     """The Kernel of a "matmul" or "conv" item, or None if nested loops are better."""
     node = item.anchor
     if node.dtype.kind != "float":
         return None
-    what = problem(node)
+    what = problem(node, True)
     if typical(what.columns) < options.lanes or typical(what.depth()) < 4 or typical(what.rows) < 2:
         return None
     if node.op == "conv" and not fixed(what):
@@ -148,15 +77,12 @@ class Contraction:
         self.what = what
         self.options = options
         self.low = low = Lowering(item, stored)
-        grid = 1
-        for d in what.before:
-            grid *= d
-        self.grid_count = grid
-        self.grid = ix.unflatten(ix.counter("grid", grid), what.before)
+        self.grid_count = size(what.before)
+        self.grid = ix.unflatten(ix.counter("grid", self.grid_count), what.before)
         self.row = ix.counter("row", what.rows)
         self.column = self._column()
         self.k = ix.counter("k", what.depth())
-        self.left = what.left(low, self.grid, self.row, self.k)
+        self.left = what.left(low, self.grid, self.row, ix.unflatten(ix.counter("k", what.depth()), what.inner))
         inner = [ix.counter("k{}".format(i), extent) for i, extent in enumerate(what.inner)]
         self.right = what.right(low, self.grid, self.column, inner)
         value = low.build.make("variable", self.type, (), "sum")

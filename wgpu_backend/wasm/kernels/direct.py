@@ -5,8 +5,9 @@ by side, as contraction.py does, takes as long as the products of seven channels
 """
 
 from ...lower import index as ix
+from ...lower.contraction import problem
 from ..assembler import i32, memory, op, select
-from .contraction import BLOCK_BYTES, FAR, LINE, VECTORS, Contraction, fixed, problem
+from .contraction import BLOCK_BYTES, FAR, LINE, VECTORS, Contraction, fixed
 from .nest import begin, finish
 
 TAPS = 9  # of the products that are written out one after the other
@@ -22,7 +23,7 @@ def direct(item, stored, name, options):
     width = VECTORS * options.lanes
     if node.dtype.kind != "float":
         return None
-    what = problem(node)
+    what = problem(node, True)
     if not fixed(what) or node.shape[-1] < width or what.rows < 2 or what.depth() < 4 or len(what.inner) < 2:
         return None
     taps = what.depth() // what.inner[0]

@@ -9,8 +9,9 @@ with zeros. Files hold weights of 8 bits in this order (../writer.py).
 from emberlet.sizes.size import is_open
 
 from ...lower import index as ix
+from ...lower.contraction import problem
 from ..assembler import i32, i32x4, memory, op
-from .contraction import Contraction, _rows_of_tiles, problem
+from .contraction import Contraction, _rows_of_tiles
 from .emitter import size
 from .nest import begin, finish
 
@@ -29,7 +30,7 @@ def integer_contraction(item, stored, name, options):
     node = item.anchor
     if node.dtype.name != "int32" or node.srcs[0].dtype.name != "int16":
         return None
-    what = problem(node)
+    what = problem(node, True)
     if is_open(what.columns) or is_open(what.depth()) or what.columns < 2 * options.lanes or what.depth() < 4:
         return None
     if is_open(what.rows) and node.op == "conv":
@@ -216,7 +217,7 @@ class _Integers(Contraction):
         f.set(to, self.packed_left)
         channels = self.channels
         counters = [ix.counter("k{}".format(i), extent) for i, extent in enumerate(what.inner)]
-        value = what.left(self.low, self.grid, self.row, ix.flatten(counters, what.inner))
+        value = what.left(self.low, self.grid, self.row, counters)
 
         def put(how, number, nbytes):
             f.do(memory(how, f.get(to), number))

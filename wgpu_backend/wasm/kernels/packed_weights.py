@@ -31,7 +31,7 @@ def _problem(node):
     x, _, scales = node.srcs[:3]
 
     def left(lowering, grid, row, k):
-        return lowering.value(x, [row, k])
+        return lowering.value(x, [row] + k)
 
     def right(lowering, grid, column, k):
         return lowering.value(scales, [ix.ZERO] * 3)

@@ -5,8 +5,9 @@ columns, or several terms of few columns, so that no addition waits for the one 
 matrix at a time are added to sums in memory, so that each is read along its length.
 """
 
+from ...lower.contraction import problem
 from ..assembler import f32x4, i32, memory, op
-from .contraction import Contraction, fixed, problem
+from .contraction import Contraction, fixed
 from .nest import BLOCK
 
 SUMS = 8  # vectors that are summed independently
@@ -21,7 +22,7 @@ def single_row(item, stored, name, options):
     node = item.anchor
     if node.dtype.kind != "float":
         return None
-    what = problem(node)
+    what = problem(node, True)
     if not fixed(what) or what.rows != 1 or what.columns < 2 * options.lanes or what.depth() < 4:
         return None
     writer = _SingleRow(item, stored, what, options)

@@ -8,9 +8,10 @@ lie behind each panel, make good for low and for the left operand's zero point z
 """
 
 from ...lower import index as ix
+from ...lower.contraction import problem
 from ..assembler import i32, i32x4, memory, op
 from .byte_products import _Bytes
-from .contraction import NEAR, Contraction, problem
+from .contraction import NEAR, Contraction
 from .emitter import size
 from .integers import packed_products
 from .levels import bare
@@ -45,7 +46,7 @@ def panel_product(item, stored, name, options):
     found = panels_of(node.srcs[1])
     if found is None or found.shape[2] != 2 * options.lanes:
         return None
-    writer = _Panels(item, stored, problem(node), options)
+    writer = _Panels(item, stored, problem(node, True), options)
     return writer.kernel(name) if writer.serves() else None
 
 
