@@ -415,7 +415,7 @@ class Emitter:
         if name == "where":
             return select(*args)
         if name == "cast":
-            return operations.cast(args[0], value.args[0].type, value.type)
+            return operations.cast(operations.ONE, args[0], value.args[0].type, value.type)
         if name == "bitcast":
             return _bitcast(args[0], value.args[0].type, value.type)
         small = self._small_power(value, args[0]) if name == "pow" and value.type == "f32" else None
@@ -547,7 +547,7 @@ class Emitter:
         if name == "where":
             return bits(*args)
         if name == "cast":
-            return operations.cast_four(args[0], value.args[0].type, value.type)
+            return operations.cast(operations.FOUR, args[0], value.args[0].type, value.type)
         if name == "bitcast":
             return args[0]
         out = None
