@@ -9,6 +9,7 @@ several sizes, share one model. Steps return new states; states that callers sti
 from emberlet.backend.axes import closed
 from emberlet.backend.opening import Rooms
 from emberlet.session.room import LEAST, Growing, Room
+from emberlet.shapes import size
 from emberlet.sizes.polynomial import at
 from emberlet.sizes.questions import known_equal
 from emberlet.tensor import Tensor
@@ -266,17 +267,13 @@ class _Call:
         for argument in self.planned.in_place:
             before = self.arguments[argument]
             k = self.planned.in_place[argument][1]
-            count = 1
-            for d in self._shape(k):
-                count *= d
+            count = size(self._shape(k))
             total += 4 * (count - before.size)
         for i in self.inputs:
             x = self.arguments[self.inputs[i]]
             total += x.data.nbytes if x.size else 0
         for k in self.roots:
-            count = 1
-            for d in self._shape(k):
-                count *= d
+            count = size(self._shape(k))
             # Written once as a result, then copied once.
             total += 8 * count
         return total

@@ -8,6 +8,7 @@ number is value * scale.
 
 from .. import dtypes
 from ..errors import FormatError
+from ..shapes import size
 
 _VALUES = {
     "Q8F": dtypes.int8,
@@ -130,16 +131,12 @@ def _store(s, store, shape, where):
 
 def _layout(s, shape, length, where):
     """(bytes of the values, shape of the scales, start of the scales). Raises FormatError if they do not fit."""
-    count = 1
-    for n in shape:
-        count *= n
+    count = size(shape)
     values = (count + s.unit - 1) // s.unit * s.unit * s.value.bits // 8
     grid = [1] * len(shape)
     if s.block:
         grid = [(n + b - 1) // b for n, b in zip(shape, s.block)]
-    scales = 1
-    for n in grid:
-        scales *= n
+    scales = size(grid)
     needed = scales * s.scale.itemsize + (s.tensor_scale.itemsize if s.tensor_scale else 0)
     # Scales may begin at the next multiple of four after the values.
     if not values + needed <= length <= (values + 3) // 4 * 4 + needed:
@@ -185,9 +182,7 @@ def dequantize(raw, entry, backend, where):
 def values_of(b, raw, s, shape):
     """The values as float32 of `shape`."""
     if s.packed_axis is None or s.packed_axis == max(0, len(shape) - 1):
-        count = 1
-        for n in shape:
-            count *= n
+        count = size(shape)
         # The rest of the last word is padding.
         raw = raw[: s.value.nbytes(count)]
         return b.cast(b.from_bytes(raw, s.value, shape), dtypes.float32)

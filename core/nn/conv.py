@@ -11,6 +11,7 @@ shape raise ShapeError.
 from ..errors import refuse
 from ..functional.convolution import conv, padding_pairs, per_axis
 from ..module import Module
+from ..shapes import size
 from .params import value, weight
 
 
@@ -32,9 +33,7 @@ class Conv(Module):
         self.dilation = per_axis(dilation, n, "dilation")
         self.padding = padding_pairs(padding, n, self.kernel_size, self.dilation)
         self.groups = groups
-        taps = 1
-        for k in self.kernel_size:
-            taps *= k
+        taps = size(self.kernel_size)
         fans = (in_channels // groups * taps, out_channels // groups * taps)
         shape = self.weight_shape(in_channels, out_channels) + self.kernel_size
         self.weight = weight(shape, fans, dtype, backend, initializer)

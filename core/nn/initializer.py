@@ -7,6 +7,7 @@ the layer, by default derived from the shape. Random initializers draw from embe
 from .. import dtypes
 from ..backend import get_backend
 from ..errors import refuse
+from ..shapes import size
 
 
 class Initializer:
@@ -32,9 +33,7 @@ def fans_of(shape):
         return (shape[0], shape[0]) if shape else (1, 1)
     if len(shape) == 2:
         return shape
-    taps = 1
-    for n in shape[2:]:
-        taps *= n
+    taps = size(shape[2:])
     return shape[1] * taps, shape[0] * taps
 
 
@@ -156,7 +155,6 @@ class Orthogonal(Initializer):
         """A matrix with orthonormal rows or columns (Saxe et al. 2013), as a Tensor of `shape` and `dtype` on
         `backend`."""
         from ..errors import ShapeError
-        from ..shapes import size
 
         if len(shape) < 2:
             raise ShapeError("Orthogonal needs a shape of at least two axes, found {}".format(shape))

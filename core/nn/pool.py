@@ -8,6 +8,7 @@ from ..functional.convolution import padding_pairs, per_axis
 from ..functional.max_pooling import max_pool
 from ..functional.windows.pooling import adaptive_avg_pool, adaptive_max_pool, avg_pool
 from ..module import Module
+from ..shapes import size
 
 
 class _Pool(Module):
@@ -176,9 +177,7 @@ class LPPool(_Pool):
         """x (n, c, *spatial), floats -> (n, c, *windows)."""
         powers = x**self.norm_type
         total = avg_pool(powers, self.kernel_size, self.stride, ceil_mode=self.ceil_mode)
-        taps = 1
-        for k in self.kernel_size:
-            taps *= k
+        taps = size(self.kernel_size)
         return (total * taps) ** (1 / self.norm_type)
 
 

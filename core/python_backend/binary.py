@@ -80,9 +80,7 @@ def _wrapped(function, dtype):
 
 
 def _apply(function, a, b, shape, out):
-    count = 1
-    for d in shape:
-        count *= d
+    count = size(shape)
     if not count:
         return store(out, (), 0)
     if a.shape == b.shape:

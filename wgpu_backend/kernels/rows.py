@@ -1,5 +1,6 @@
 """The kernel of a row region: one workgroup per row (one invocation, if rows are short or many)."""
 
+from emberlet.shapes import size
 from emberlet.sizes.questions import known_equal
 from emberlet.sizes.size import most, typical
 
@@ -30,9 +31,7 @@ def rows(item, stored, name, options):
     length = 1
     for a in region.axes:
         length *= region.full[a]
-    count = 1
-    for d in region.reductions[0].shape:
-        count *= d
+    count = size(region.reductions[0].shape)
     alone = typical(length) <= 32 or (options.software and typical(count) >= 32) or typical(count) >= 1 << 16
     alone = alone and length * (len(region.reductions) + 1) <= MAX_ITERATIONS
     width = 1

@@ -7,6 +7,7 @@ Value once computes nothing twice. `Loop` describes a kernel: for every element 
 Value types are "f32", "i32", "u32" and "bool"; elements may be stored otherwise (storage.py): f16 is read as f32.
 """
 
+from emberlet.shapes import size
 from emberlet.sizes.questions import positive
 from emberlet.sizes.size import is_open, least, most, surely_less
 
@@ -196,7 +197,4 @@ class Loop(Frame):
 
 def coordinates(name, shape):
     """Coordinates of `shape` as digits of one flat counter."""
-    n = 1
-    for d in shape:
-        n *= d
-    return ix.unflatten(ix.counter(name, positive(n)), shape)
+    return ix.unflatten(ix.counter(name, positive(size(shape))), shape)

@@ -5,6 +5,7 @@ kernels/matmul.py).
 """
 
 from emberlet.errors import refuse
+from emberlet.shapes import size
 
 from ..run import storage
 from . import index as ix
@@ -22,10 +23,7 @@ class Specification:
         self.position = position
 
     def size(self):
-        n = 1
-        for e in self.extents:
-            n *= e
-        return n
+        return size(self.extents)
 
 
 def specification(node):

@@ -6,6 +6,7 @@ interval lies within 32 bits has not wrapped at 64 either. Narrower integers are
 they are cast to 64 bits.
 """
 
+from emberlet.shapes import size
 from emberlet.sizes.size import is_open, least, most
 
 from ..run import storage
@@ -274,16 +275,12 @@ def _matmul(node, a, b):
 
 
 def _conv(node, a, b):
-    n = 1
-    for d in node.srcs[1].shape[1:]:
-        n *= d
+    n = size(node.srcs[1].shape[1:])
     return _sums_of_products(a, b, most(n))
 
 
 def _pool_sum(node, a):
-    n = 1
-    for d in node.arg[1]:
-        n *= d
+    n = size(node.arg[1])
     return (min(0, a[0] * n), max(0, a[1] * n))
 
 

@@ -1,5 +1,6 @@
 """The rules of take, gather and sort: the gradients are added where the elements came from."""
 
+from ...shapes import size
 from ..arithmetic import expanded, reshaped
 
 
@@ -11,9 +12,7 @@ def take(x, y, indices, axis):
     shape = x.shape
 
     def pull(g):
-        n = 1
-        for d in indices.shape:
-            n *= d
+        n = size(indices.shape)
         rows = reshaped(g, shape[:axis] + (n,) + shape[axis + 1 :])
         along = tuple([n if i == axis else 1 for i in range(len(shape))])
         where = expanded(reshaped(indices, along), rows.shape)

@@ -1,5 +1,6 @@
 """The rule of matrix products."""
 
+from ...shapes import size
 from ..arithmetic import reshaped, undo_broadcast
 
 
@@ -10,9 +11,7 @@ def transposed(x):
 
 def rows_of(x):
     """x (…, rows, columns) as one matrix."""
-    n = 1
-    for d in x.shape[:-1]:
-        n *= d
+    n = size(x.shape[:-1])
     return reshaped(x, (n, x.shape[-1]))
 
 

@@ -1,6 +1,7 @@
 """The rules of scatter, for each way of combining elements."""
 
 from ... import dtypes
+from ...shapes import size
 from ..arithmetic import add, compare, div, mul, number, reshaped, where, zeros
 
 
@@ -19,9 +20,7 @@ def _replace(x, indices, updates, axis, y, wants):
             of_x = backend.scatter(g, indices, backend.full(shape, 0, g.dtype), axis, "none")
         if wants[1]:
             # Of several updates of one element only the last one counts.
-            n = 1
-            for d in shape:
-                n *= d
+            n = size(shape)
             number_of = reshaped(backend.arange(0, 1, n, dtypes.int64), shape)
             last = backend.scatter(backend.full(g.shape, -1, dtypes.int64), indices, number_of, axis, "none")
             counts = compare("eq", backend.gather(_room(last, shape, axis), indices, axis), number_of)
