@@ -64,7 +64,7 @@ def load(source, origin="module"):
         places = _ports(content, counts)
         computed = _computed(content, counts)
         threads = integer(content.get("threads", 1), "the number of threads", MAX_THREADS)
-        module = _for_this_engine(source, found, content.get("relaxed"))
+        module = _for_this_engine(source, found, content.get("relaxed"), origin)
         instance = engine.shared_file(module, threads) or engine.opened(module).instance()
         return SavedModule(origin, places, instance, computed, counts)
     except (ValueError, RuntimeError) as error:  # RuntimeError: JSON that is nested too deep
@@ -82,13 +82,16 @@ def _content(source, found):
     raise ValueError("it has no section {!r}; it may be another WebAssembly module".format(NAME))
 
 
-def _for_this_engine(source, found, needed):
+def _for_this_engine(source, found, needed, origin):
     """The module; if the engine lacks relaxed SIMD, with the code section that does without. needed: what the file says
     about the need for relaxed SIMD: True or False where it has no second code section."""
     if engine.relaxed() or needed is False:
         return source
     if needed:
-        raise ValueError("it needs an engine with relaxed SIMD: compile it for both kinds, as `emberlet compile` does")
+        raise FormatError(
+            "{} needs WebAssembly's relaxed SIMD, which this engine or browser lacks: take a newer one, or compile the "
+            "model for both kinds, as `emberlet compile` does".format(origin)
+        )
     codes = [bytes(source[start:end]) for number, name, start, end, _ in found if number == 0 and name == SIMD]
     if len(codes) != 1:
         raise ValueError("it has {} sections {!r}, and this engine needs one".format(len(codes), SIMD))
