@@ -8,10 +8,10 @@ buffer]], "buffers": [[kind, bytes]], "constants": [[buffer, tensor] or [buffer,
 [[name, WGSL]], "steps": {CLASS: [[kernel, [x, y, z], [buffer, …]]]}, "indices": [[input, length]]}. A step writes the
 last of its buffers; a step that binds a tensor as several pages of "page_bytes" has a fourth entry, the number of pages
 of each buffer. Inputs under "indices" hold indices of an axis of that length; plan/computed_index.py says
-what "computed_indices" are. CLASS is a class of device: "gpu",
-"software" for software devices, or the optional "subgroups" for SwiftShader with WGSL's subgroup operations. A constant
-with a third entry is stored in fewer bits (plan/stored.py), since version 3. Files of version 4 have open sizes
-(plan/open_ports.py).
+what "computed_indices" are. CLASS is a class of device: "gpu", "software" for software devices, or the optional
+"subgroups" for SwiftShader with WGSL's subgroup operations. Of the first two, one may be missing: then all devices run
+the other. A constant with a third entry is stored in fewer bits (plan/stored.py), since version 3. Files of version 4
+have open sizes (plan/open_ports.py).
 """
 
 import sys

@@ -99,9 +99,12 @@ class SavedPlan(Ported):
 
 
 def _steps(content, device):
-    """The class in the file whose steps serve the device."""
+    """The class in the file whose steps serve the device: the best one, else what every device runs."""
+    found = content.get("steps")
+    if not isinstance(found, dict):
+        found = {}  # reading the file refuses it
     if device.device_class == "gpu":
-        return "gpu"
-    if device.device_class == "swiftshader" and device.subgroups and "subgroups" in (content.get("steps") or ()):
+        return "software" if "software" in found and "gpu" not in found else "gpu"
+    if device.device_class == "swiftshader" and device.subgroups and "subgroups" in found:
         return "subgroups"
-    return "software"
+    return "gpu" if "gpu" in found and "software" not in found else "software"

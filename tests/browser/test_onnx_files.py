@@ -246,13 +246,16 @@ def test_the_next_visit_takes_the_device_that_was_faster(browser: Browser, serve
           const faster = await (await kept.match(await measured())).text();
           const again = await visit();
           await kept.put(await measured(), new Response("wasm"));
-          return { first, faster, again, other: await visit() };
+          const plans = (await kept.keys()).filter(({ url }) => /[.]plan$/.test(url));
+          const [plan] = await Promise.all(plans.map(async (key) => (await kept.match(key)).text()));
+          return { first, faster, again, other: await visit(), gpuOnly: /"steps": {"gpu": [^}]*}/.test(plan) };
         }""",
         timeout=2 * SECONDS,
     )
     page.close()
     assert found["first"][:2] == ["webgpu", ""] and found["again"][0] == found["faster"]
     assert found["other"][:2] == ["wasm", "a run in WebAssembly was faster here"]
+    assert found["gpuOnly"], "the plan has steps for other classes of devices"
     (expected,) = wanted(DIGITS, {"image": RAMP.reshape(1, 1, 8, 8)})
     for _, _, logits in (found["first"], found["again"], found["other"]):
         np.testing.assert_allclose([logits], expected, atol=1e-4)
@@ -616,6 +619,23 @@ def test_a_gpu_that_is_lost_leaves_a_session_to_webassembly_and_refuses_no_range
     assert found["before"] == 0 and len(found["told"]) == 1
     assert "WebAssembly runs the model" in found["told"][0] and "lost" in found["told"][0]
     assert found["after"] == found["files"], "the other lengths were compiled for themselves"
+
+
+def test_the_compiler_starts_with_the_first_session_or_when_asked(page: Page) -> None:
+    found = page.evaluate("""async () => {
+      let workers = 0;
+      globalThis.Worker = class { // starts nothing
+        constructor() { workers += 1; }
+        postMessage() {}
+        terminate() {}
+      };
+      const { InferenceSession, prepare } = await import("emberlet-web/onnxruntime");
+      await new Promise((done) => setTimeout(done, 300));
+      const imported = workers;
+      await prepare();
+      return [imported, workers, typeof InferenceSession.create];
+    }""")
+    assert found == [0, 1, "function"]
 
 
 def test_a_session_answers_as_onnxruntime_s_does(page: Page, folder: Path) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from emberlet import dtypes
 from emberlet import functional as F
-from emberlet.wgpu_backend import WgpuBackend, saved_plan
+from emberlet.wgpu_backend import WgpuBackend, plan_file, saved_plan
 from emberlet.wgpu_backend.kernels.table import Options
 from emberlet.wgpu_backend.lower.tiles import Tile
 from emberlet.wgpu_backend.plan.make import make_plan
@@ -219,3 +219,20 @@ def test_which_steps_of_a_saved_plan_serve_a_device(device_class, subgroups, ste
     device = Options(device_class, subgroups=subgroups)
     assert saved_plan._steps({"steps": {"gpu": [], "software": [], "subgroups": []}}, device) == steps
     assert saved_plan._steps({"steps": {"gpu": [], "software": []}}, device) != "subgroups"
+
+
+@pytest.mark.parametrize("classes", [("gpu",), ("software",), ("software", "subgroups"), None])
+@pytest.mark.parametrize("device_class", ["gpu", "cpu", "swiftshader"])
+def test_a_plan_for_some_classes_runs_on_devices_of_all(gpu, make, tmp_path, monkeypatch, classes, device_class):
+    a, b = (np.array(make(shape).tolist(), np.float32) for shape in ((40, 36), (36, 44)))
+    path = str(tmp_path / "product.plan")
+    plan_file.save(path, lambda a, b: F.tanh(a @ b), a, b, classes=classes)
+    monkeypatch.setattr(gpu.device, "device_class", device_class)
+    found = plan_file.load(path, gpu.device).run(a, b)[0]
+    np.testing.assert_allclose(found.to_list(), np.tanh(a @ b), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("classes", [(), ("metal", "gpu"), ("subgroups",)])
+def test_a_plan_that_not_every_device_runs_is_refused(tmp_path, classes):
+    with pytest.raises(ValueError, match="classes are gpu, software, subgroups, with one of the first two; found"):
+        plan_file.save(str(tmp_path / "no.plan"), F.tanh, np.zeros((3,), np.float32), classes=classes)

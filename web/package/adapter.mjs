@@ -12,6 +12,12 @@ export async function adapterName() {
   return [vendor, architecture, device, description].filter(Boolean).join(" ");
 }
 
+// For which classes of devices a plan is made here (wgpu_backend/plan/writer.py).
+export async function classesHere() {
+  const adapter = await requested();
+  return adapter && isSoftware(adapter) ? ["software", "subgroups"] : ["gpu"];
+}
+
 // Why WebGPU is not the fastest way to run a model here, or "" where it is.
 export async function whyNoGpu() {
   if (!globalThis.navigator?.gpu) return "this browser has no WebGPU";

@@ -1,6 +1,6 @@
 // A model from an ONNX file or a generated Python module: compiled in the page for what runs it here, and kept by content.
 
-import { adapterName } from "./adapter.mjs";
+import { adapterName, classesHere } from "./adapter.mjs";
 import { compile } from "./compiling.mjs";
 import { loadEither } from "./either.mjs";
 import { faster } from "./faster.mjs";
@@ -26,7 +26,8 @@ export async function compileAndLoad(found, options) {
   const asked = encodeURIComponent(JSON.stringify([dim, settings.freeze]));
   let chosen = {};
   const made = async (kind) => {
-    const path = `compiled/${version}/${hash}/${asked}.${kind}`;
+    const classes = kind === "plan" ? await classesHere() : undefined; // a third of the work: plans for this device only
+    const path = `compiled/${version}/${hash}/${asked}.${classes ? `${classes[0]}.` : ""}${kind}`;
     await storing.get(path);
     const stored = await kept?.read(path);
     if (stored) {
@@ -35,7 +36,7 @@ export async function compileAndLoad(found, options) {
     }
     compiling();
     const relaxed = kind === "wasm" && (await import("./wasm.mjs")).hasRelaxed(); // half the work: code for this browser only
-    const compiled = await compile(files, { ...settings, kind, relaxed });
+    const compiled = await compile(files, { ...settings, kind, relaxed, classes });
     chosen = compiled.chosen;
     // Nobody waits for it; the next call with this file does.
     const putting = kept?.store(path, compiled.bytes, { chosen: encodeURIComponent(JSON.stringify(chosen)) });

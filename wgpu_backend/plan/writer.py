@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from emberlet import dtypes
@@ -47,8 +48,10 @@ def save(
     weights: str | None = None,
     dims: dict[str, Any] | None = None,
     relaxed: bool | None = None,
+    classes: Sequence[str] | None = None,
 ) -> Plan:
-    """Trace model(*examples) for their dtypes and shapes and write its plan to `path`; returns the plan for GPUs.
+    """Trace model(*examples) for their dtypes and shapes and write its plan to `path`; returns the plan for GPUs,
+    or for the first of `classes`.
 
     A `path` that ends in ".wasm" gets a WebAssembly module instead (wasm/file.py). model: a Module (left unchanged) or
     a function of Tensors. examples: Tensors or arrays. inputs, outputs: names; by default those in the signature of
@@ -56,7 +59,8 @@ def save(
     weights, "float16" or "q8" (storing.py); they are float32 again once loaded. dims: axes that the plan leaves open,
     as `compile` takes them, each with its limit: {"length": 512}. The file's plan runs every length up to it. relaxed:
     of a ".wasm" file, whether all engines that run it have relaxed SIMD (True) or none uses it (False); None writes the
-    code for both. Raises ValueError for another encoding, ModelError if Python code of the model depends on values of
+    code for both. classes: those of CLASSES that a plan is for, by default all; devices of others use what there is.
+    Raises ValueError for another encoding or class, ModelError if Python code of the model depends on values of
     its inputs, a result is not on the GPU, or the names are not one for each input and result.
     """
     from ..backend import WgpuBackend
@@ -67,8 +71,10 @@ def save(
 
         named = {"inputs": inputs, "outputs": outputs}
         return save_module(path, model, *examples, **named, weights=weights, dims=dims, relaxed=relaxed)
+    if classes is not None and not (set(classes) <= set(CLASSES) and {"gpu", "software"} & set(classes)):
+        raise ValueError(f"classes are {', '.join(CLASSES)}, with one of the first two; found {list(classes)}")
     backend = WgpuBackend(planning=True)
-    found = planned_for(model, examples, backend, dims, planned)
+    found = planned_for(model, examples, backend, dims, partial(planned, classes=classes))
     names, labels = port_names(model, len(examples), len(found[1]), inputs, outputs)
     return write(path, found, backend, names, labels, weights)
 
@@ -88,7 +94,7 @@ def write(
     from emberlet.host import burnpack_writer
 
     traced, results, checks, plans = planned
-    plan, externals = plans["gpu"]
+    plan, externals = next(iter(plans.values()))
     given = {n.arg: number for number, n in zip(plan.externals, externals, strict=True) if n.op == "input"}
     constants = [(number, n) for number, n in zip(plan.externals, externals, strict=True) if n.op != "input"]
     begin = "constant"
@@ -181,10 +187,14 @@ def _constants(
 
 
 def planned(
-    model: Any, examples: Sequence[Tensor], backend: Any, opening: Any = None
+    model: Any,
+    examples: Sequence[Tensor],
+    backend: Any,
+    opening: Any = None,
+    classes: Sequence[str] | None = None,
 ) -> tuple[Any, list[Any], list[Any], dict[str, Any]]:
     """The Trace, the nodes of its results, its `checked_indices` and, per class name, (Plan, externals). opening: an
-    Opening. Raises SizeNeeded if a size cannot be left open."""
+    Opening; classes: as `save` takes them. Raises SizeNeeded if a size cannot be left open."""
     scope = opening.scope if opening else None
     traced, results = traced_for(model, examples, backend, opening.shapes if opening else None)
     checks = checked_indices(traced, backend)
@@ -194,9 +204,10 @@ def planned(
         narrowing.compute(traced.narrow, nodes, backend.host)
 
     reorder_weights(traced.roots, compute, {})
-    plans = {
-        name: make_plan(traced.roots, Options(c, subgroups=s), False, sizes=scope) for name, (c, s) in CLASSES.items()
-    }
+    plans = {}
+    for name in classes or CLASSES:
+        device_class, subgroups = CLASSES[name]
+        plans[name] = make_plan(traced.roots, Options(device_class, subgroups=subgroups), False, sizes=scope)
     if scope is not None:
         for plan, _ in plans.values():
             counts_of(plan, scope)

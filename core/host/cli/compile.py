@@ -72,10 +72,12 @@ def write(
     freeze: Sequence[str],
     weights: str | None,
     relaxed: bool | None = None,
+    classes: Sequence[str] | None = None,
 ) -> tuple[Any, dict[str, sizing.Range], sizing.Sizes]:
     """Write the compiled model; returns its plan, the range of each dimension that is left open, and the sizes that
     were chosen because `dim` gives none. dim, freeze: the words of --dim and --freeze.
-    relaxed: whether the engines that run a .wasm file have relaxed SIMD; None: it runs on both.
+    relaxed: whether the engines that run a .wasm file have relaxed SIMD; None: it runs on both. classes: those of
+    devices that a plan is for; None: all.
 
     Raises EmberletError, OSError.
     """
@@ -102,6 +104,7 @@ def write(
             dims=dims,
             weights=weights,
             relaxed=relaxed,
+            classes=classes,
         )
 
     with step("planning"):

@@ -41,13 +41,15 @@ def compile(path, out, options):
     """Write the compiled model to `out`; returns JSON: {"chosen": sizes that nobody gave}, or {"error", "details"},
     with "branchesOn" if the model's control flow depends on the input of that name.
 
-    options: JSON of {"dim", "freeze"}, the words of these options of the command, and "relaxed", whether this
-    browser has relaxed SIMD; without it, a .wasm file has the code for both.
+    options: JSON of {"dim", "freeze"}, the words of these options of the command; "relaxed", whether this browser has
+    relaxed SIMD; without it, a .wasm file has the code for both; and "classes" of devices that a plan is for; without
+    it, all.
     """
     given = json.loads(options)
     name = os.path.basename(path)
     try:
-        _, _, chosen = write(path, out, given["dim"], given["freeze"], None, given.get("relaxed"))
+        limits = given.get("relaxed"), given.get("classes")
+        _, _, chosen = write(path, out, given["dim"], given["freeze"], None, *limits)
     except (EmberletError, OSError) as error:
         more = {"branchesOn": error.input} if isinstance(error, Branches) else {}
         return _told(str(error).replace(os.path.dirname(path) + "/", ""), **more)

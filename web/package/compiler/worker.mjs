@@ -1,5 +1,5 @@
 // Compiles ONNX files and Python modules in a worker: emberlet's compiler under Pyodide, with nothing fetched from
-// elsewhere. Takes { early }, to start before there is a job; { id, files, kind, dim, freeze, relaxed }, to compile; and
+// elsewhere. Takes { early }, to start before there is a job; { id, files, kind, dim, freeze, relaxed, classes }, to compile; and
 // { id, files, kind: "steps", session, feeds }, to run a model operation by operation. Answers { ready } once Python has
 // started, { id, counted } for each part that is downloaded, and { id, value } or { id, error } for each job.
 
@@ -115,13 +115,13 @@ async function started() {
   }
 }
 
-async function compile({ files, kind, dim, freeze, relaxed }) {
+async function compile({ files, kind, dim, freeze, relaxed, classes }) {
   const pyodide = await started();
   pyodide.FS.mkdirTree("/models");
   const [paths, out] = [files.map(({ name }) => `/models/${name}`), `/models/compiled.${kind}`];
   for (const [i, { bytes }] of files.entries()) pyodide.FS.writeFile(paths[i], bytes);
   try {
-    const told = JSON.parse(pyodide.pyimport("emberlet_compile").compile(paths[0], out, JSON.stringify({ dim, freeze, relaxed })));
+    const told = JSON.parse(pyodide.pyimport("emberlet_compile").compile(paths[0], out, JSON.stringify({ dim, freeze, relaxed, classes })));
     if (told.error) throw Object.assign(new Error(told.error), told);
     return { ...told, bytes: pyodide.FS.readFile(out) };
   } finally {
