@@ -9,11 +9,9 @@ import numpy as np
 
 from ..quantization.sixteen import to_words
 from .layer import Array, Layer, View
+from .nest import each_lane
 from .words import element_at
-from .writer import Pointer, Writer
-
-X = Pointer("x", "A")
-Y = Pointer("y", "A")
+from .writer import Pointer, Writer, X, Y
 
 
 @dataclass(frozen=True)
@@ -38,28 +36,21 @@ class Arg(Layer):
         return two_bytes(found) if self.words else np.asarray(found).astype(inputs[0].dtype)
 
     def emit(self, dialect: str, inputs: Sequence[View], output: View) -> Writer:
-        outer, length, inner = self.shape
+        _, length, inner = self.shape
         w = Writer(dialect, (X, "s", Y), self.places())
-        w.line(f"a = {w.place('i0', inputs[0].origin)}")
-        w.go(Y, w.place("o", output.origin))
-        with w.times("i", outer):
-            with w.times("n", inner):
-                w.go(X, "a")
-                w.line(f"s = {element_at(w, X, 0, self.width)}")
-                w.line("d = 0")
-                w.line("k = 1")
-                with w.block(f"while k < {length}"):
-                    w.move(X, inner * self.width)
-                    w.line(f"v = {element_at(w, X, 0, self.width)}")
-                    with w.block(f"if v {'>' if self.operation == 'max' else '<'}{'=' if self.last else ''} s"):
-                        w.line("s = v")
-                        w.line("d = k")
-                    w.line("k += 1")
-                store_index(w, Y, "d", self.words)
-                w.move(Y, 2 if self.words else 1)
-                w.line(f"a += {self.width}")
-            if outer > 1 and length > 1:
-                w.line(f"a += {(length - 1) * inner * self.width}")
+        with each_lane(w, self.shape, inputs[0], output, self.width, 2 if self.words else 1):
+            w.go(X, "a")
+            w.line(f"s = {element_at(w, X, 0, self.width)}")
+            w.line("d = 0")
+            w.line("k = 1")
+            with w.block(f"while k < {length}"):
+                w.move(X, inner * self.width)
+                w.line(f"v = {element_at(w, X, 0, self.width)}")
+                with w.block(f"if v {'>' if self.operation == 'max' else '<'}{'=' if self.last else ''} s"):
+                    w.line("s = v")
+                    w.line("d = k")
+                w.line("k += 1")
+            store_index(w, Y, "d", self.words)
         return w
 
 

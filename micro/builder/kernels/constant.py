@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .layer import Array, Layer, View
-from .nest import Axis, nest
-from .writer import Pointer, Writer
+from .nest import Axis, copied
+from .writer import Pointer, Writer, Y
 
-Y = Pointer("y", "A")
 VALUE = Pointer("w", "W")
 
 
@@ -30,5 +29,5 @@ class Constant(Layer):
         w.go(VALUE, w.place("wo"))
         w.go(Y, w.place("o"))
         axes = [Axis(self.value.size, (1, 1))]
-        nest(w, axes, (VALUE, Y), lambda at: w.store(Y, w.load(VALUE, at[0]), at[1]))
+        copied(w, axes, VALUE)
         return w

@@ -9,10 +9,8 @@ from math import exp
 import numpy as np
 
 from .layer import Array, Layer, View
-from .writer import Pointer, Writer
+from .writer import Pointer, Writer, X, Y
 
-X = Pointer("x", "A")
-Y = Pointer("y", "A")
 Z = Pointer("z", "W")
 
 LEAST = 1e-7

@@ -8,19 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from math import inf
 
 import numpy as np
 
-from ..quantization.reference import ZERO, Bytes, Ints, Requant, check_word, dot_bounds, folded_bias, requantize
-from .layer import Array, Layer, View, as_image, emit_clamp_float, emit_requantize
-from .window import Window
-from .writer import Pointer, Writer
-
-X = Pointer("x", "A")
-Y = Pointer("y", "A")
-WEIGHTS = Pointer("w", "W")
+from ..quantization.reference import ZERO, Requant, dot_bounds
+from .dot import ByteSums, FloatSums
+from .layer import Array, View, emit_clamp_float, emit_requantize
+from .window import WindowLayer
+from .writer import WEIGHTS, Writer, X, Y
 
 MOST_TAPS = 32
 """Windows with more weights than this use the general convolution, since each weight is a local of the kernel."""
@@ -33,30 +29,17 @@ LINES = 66
 
 
 @dataclass(frozen=True)
-class _Depthwise(Layer):
+class _Depthwise(WindowLayer):
     """weights: (channels out, kh, kw); bias: (channels out,); channels out is a multiple of the input's channels."""
 
-    shape: tuple[int, ...]
-    window: Window
     weights: Array
     bias: Array
 
-    @property
-    def kind(self) -> str:
-        return "depthwise"
-
-    @property
-    def image(self) -> tuple[int, int, int]:
-        return as_image(self.shape)
+    kind = "depthwise"
 
     @property
     def macs(self) -> int:
-        h, w = self.window.output(*self.image[:2])
-        return h * w * self.weights.size
-
-    @property
-    def takes_borders(self) -> bool:
-        return True
+        return self.positions * self.weights.size
 
     def sums(self, x: Array, fill: int | float, weights: Array) -> Array:
         """The dot products, without bias: (rows, columns, channels out), exact in float64 for integers."""
@@ -157,34 +140,17 @@ def _by_channel(weights: Array, each: int) -> Array:
 
 
 @dataclass(frozen=True)
-class Depthwise(_Depthwise):
-    """Int8. weights: uint8 around weight_zero; bias: in steps of the accumulator; zero: the input's zero point."""
+class Depthwise(_Depthwise, ByteSums):
+    """In int8."""
 
     zero: int
     requant: Requant
     weight_zero: int = ZERO
 
-    @cached_property
-    def folded(self) -> Ints:
-        return folded_bias(self.weights, self.bias, self.zero, self.weight_zero)
-
-    @cached_property
-    def lift(self) -> int:
-        return max(0, -int(self.folded.min()))
-
-    def reference(self, *inputs: Bytes) -> Bytes:
-        sums = self.sums(inputs[0].astype(np.int64) - self.zero, 0, self.weights.astype(np.int64) - self.weight_zero)
-        return requantize(np.rint(sums).astype(np.int64) + self.bias, self.requant)
-
     def constants(self) -> tuple[Array, list[int]]:
         # The sum stays within these bounds from the folded bias to its end, in any order of the products.
         low, high = dot_bounds(self.weights, self.folded, 0, self.weight_zero)
-        lifted = self.folded + self.lift
-        check_word(self.name, int(low.min()), int(high.max()), int(lifted.max()), self.lift)
-        words = [self.lift, self.requant.offset]
-        for channel, bias in enumerate(lifted):
-            words += [int(bias), *self.requant.packed(channel)]
-        return self.weights.reshape(-1), words
+        return self.weights.reshape(-1), self.words(int(low.min()), int(high.max()))
 
     def begin(self, w: Writer) -> None:
         w.table("q", "to")
@@ -207,15 +173,11 @@ class Depthwise(_Depthwise):
 
 
 @dataclass(frozen=True)
-class DepthwiseFloat(_Depthwise):
+class DepthwiseFloat(_Depthwise, FloatSums):
     """In float32, clamped to low..high."""
 
     low: float = -inf
     high: float = inf
-
-    def reference(self, *inputs: Array) -> Array:
-        sums = self.sums(inputs[0], 0.0, self.weights) + self.bias
-        return np.clip(sums, self.low, self.high).astype(np.float32)
 
     def constants(self) -> tuple[Array, list[int]]:
         """The weights of each channel, followed by its bias."""

@@ -9,10 +9,8 @@ import numpy as np
 
 from ..functions import Chain, apply, lines
 from .layer import Array, Layer, View
-from .writer import Pointer, Writer
+from .writer import Pointer, Writer, X, Y
 
-X = Pointer("x", "A")
-Y = Pointer("y", "A")
 Z = Pointer("z", "W")
 
 

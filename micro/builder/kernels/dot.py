@@ -18,21 +18,15 @@ from typing import ClassVar
 import numpy as np
 
 from ..quantization.reference import ZERO, Bytes, Ints, Requant, check_word, folded_bias, requantize, start_bounds
-from .layer import Array, Layer, View, as_image, dense_view, emit_clamp_float, emit_requantize
-from .window import UNROLL, Loops, Window, each_position, walk, window_loops
-from .writer import Pointer, Writer
-
-X = Pointer("x", "A")
-Y = Pointer("y", "A")
-WEIGHTS = Pointer("w", "W")
+from .layer import Array, View, dense_view, emit_clamp_float, emit_requantize
+from .window import UNROLL, Loops, WindowLayer, each_position, walk, window_loops
+from .writer import WEIGHTS, Pointer, Writer, X, Y
 
 
 @dataclass(frozen=True)
-class _Dot(Layer):
+class _Dot(WindowLayer):
     """weights: (channels out, kh, kw, channels in / groups); bias: (channels out,)."""
 
-    shape: tuple[int, ...]
-    window: Window
     groups: int
     weights: Array
     bias: Array
@@ -44,21 +38,8 @@ class _Dot(Layer):
         return "dense" if self.window.kernel == (1, 1) and self.positions == 1 else "conv"
 
     @property
-    def image(self) -> tuple[int, int, int]:
-        return as_image(self.shape)
-
-    @property
-    def positions(self) -> int:
-        h, w = self.window.output(*self.image[:2])
-        return h * w
-
-    @property
     def macs(self) -> int:
         return self.positions * self.weights.size
-
-    @property
-    def takes_borders(self) -> bool:
-        return True
 
     def sums(self, x: Array, fill: int | float, weights: Array) -> Array:
         """The dot products, without bias: (rows, columns, channels out), exact in float64 for integers."""
@@ -123,20 +104,32 @@ class _Dot(Layer):
         w.move(Y, 1)
 
 
-@dataclass(frozen=True)
-class Dot(_Dot):
-    """In int8. weights: uint8 around weight_zero; bias: in steps of the accumulator; zero: the input's zero point;
-    packed: the weights are below 16 and stored two in a byte."""
+class ByteWeights(WindowLayer):
+    """weights: uint8 around weight_zero; bias: in steps of the accumulator; zero: the input's zero point."""
 
+    weights: Bytes
+    bias: Ints
     zero: int
-    requant: Requant
-    weight_zero: int = ZERO
-    packed: bool = False
+    weight_zero: int
 
     @cached_property
     def folded(self) -> Ints:
         """The bias, including the terms of the zero points."""
         return folded_bias(self.weights, self.bias, self.zero, self.weight_zero)
+
+    def total(self, x: Ints) -> Ints:
+        """The exact sums with bias: (rows, columns, channels out). x: the input's numbers."""
+        sums = self.sums(x - self.zero, 0, self.weights.astype(np.int64) - self.weight_zero)
+        return np.asarray(np.rint(sums).astype(np.int64) + self.bias)
+
+    def sums(self, x: Array, fill: int | float, weights: Array) -> Array:
+        raise NotImplementedError
+
+
+class ByteSums(ByteWeights):
+    """In int8."""
+
+    requant: Requant
 
     @cached_property
     def lift(self) -> int:
@@ -144,16 +137,44 @@ class Dot(_Dot):
         return max(0, -int(self.folded.min()))
 
     def reference(self, *inputs: Bytes) -> Bytes:
-        sums = self.sums(inputs[0].astype(np.int64) - self.zero, 0, self.weights.astype(np.int64) - self.weight_zero)
-        return requantize(np.rint(sums).astype(np.int64) + self.bias, self.requant)
+        return requantize(self.total(inputs[0].astype(np.int64)), self.requant)
 
-    def constants(self) -> tuple[Array, list[int]]:
+    def words(self, *bounds: int) -> list[int]:
+        """The words of T. bounds: of the sums."""
         lifted = self.folded + self.lift
-        start = start_bounds(self.weights, self.bias, self.zero, self.weight_zero)
-        check_word(self.name, *start, int(lifted.max()), self.lift)
+        check_word(self.name, *bounds, int(lifted.max()), self.lift)
         words = [self.lift, self.requant.offset]
         for channel, bias in enumerate(lifted):
             words += [int(bias), *self.requant.packed(channel)]
+        return words
+
+
+class FloatSums(WindowLayer):
+    """In float32, clamped to low..high."""
+
+    weights: Array
+    bias: Array
+    low: float
+    high: float
+
+    def reference(self, *inputs: Array) -> Array:
+        return np.clip(self.sums(inputs[0], 0.0, self.weights) + self.bias, self.low, self.high).astype(np.float32)
+
+    def sums(self, x: Array, fill: int | float, weights: Array) -> Array:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Dot(_Dot, ByteSums):
+    """In int8. packed: the weights are below 16 and stored two in a byte."""
+
+    zero: int
+    requant: Requant
+    weight_zero: int = ZERO
+    packed: bool = False
+
+    def constants(self) -> tuple[Array, list[int]]:
+        words = self.words(*start_bounds(self.weights, self.bias, self.zero, self.weight_zero))
         return self._stored() if self.packed else self.weights.reshape(-1), words
 
     def _stored(self) -> Array:
@@ -212,15 +233,11 @@ class Dot(_Dot):
 
 
 @dataclass(frozen=True)
-class DotFloat(_Dot):
+class DotFloat(_Dot, FloatSums):
     """In float32, clamped to low..high."""
 
     low: float = -inf
     high: float = inf
-
-    def reference(self, *inputs: Array) -> Array:
-        sums = self.sums(inputs[0], 0.0, self.weights) + self.bias
-        return np.clip(sums, self.low, self.high).astype(np.float32)
 
     def constants(self) -> tuple[Array, list[int]]:
         """The weights of each channel, preceded by its bias."""

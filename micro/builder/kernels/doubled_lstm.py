@@ -12,7 +12,6 @@ gemmlowp/fixedpoint/fixedpoint.h.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,10 +19,10 @@ import numpy as np
 from ..graph import Grid
 from ..quantization.doubled import high_product, shifted
 from ..quantization.reference import Bytes, Ints
-from .layer import emit_clamp
-from .recurrence import MIDDLE, P, RecurrentLayer, State, X, Y, load16, store16
+from .layer import NameOf, Places, emit_clamp
+from .recurrence import MIDDLE, RecurrentLayer, RowsFrom, State, load16, store16
 from .recurrent_float import LstmFloat
-from .writer import Pointer, Writer
+from .writer import P, Pointer, Writer, X, Y
 
 ONE = (1 << 15) - 1
 """The greatest word: nearly one in steps of 2**-15."""
@@ -188,7 +187,7 @@ class DoubledLstm(RecurrentLayer):
         weights, words = super().constants()
         return weights, [*words, *_POWERS]
 
-    def places_of_rows(self, places: Mapping[str, int], n: int) -> dict[str, int]:
+    def places_of_rows(self, places: Places, n: int) -> dict[str, int]:
         return {**super().places_of_rows(places, n), "o": places["zo"]}
 
     def step(self, x: Bytes, h: Bytes, c: Ints) -> State:
@@ -200,13 +199,7 @@ class DoubledLstm(RecurrentLayer):
         product = high_product(o * squash(c, 15 + self.cell, True), self.multiplier)
         return np.clip(shifted(product, -self.shift) + self.result, 0, 255).astype(np.uint8), c
 
-    def between(
-        self,
-        name: Callable[[Writer], str],
-        dialect: str,
-        places: Mapping[str, int],
-        rows: Callable[[str, int], str],
-    ) -> list[str]:
+    def between(self, name: NameOf, dialect: str, places: Places, rows: RowsFrom) -> list[str]:
         """The gates' functions, the cells, and tanh of these."""
         own = {**places, "to": places["to"] + sum(len(rows.words(self.name)) for rows in self.rows)}
         return [w.call(name(w), own) for w in (self._gates(dialect), self._cells(dialect), self._tanh(dialect))]

@@ -7,7 +7,7 @@ exponentials of the 256 distances; three steps of Newton's method for each row c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import floor
@@ -17,12 +17,9 @@ from emberlet.errors import UnsupportedError
 
 from ..quantization.doubled import high_product, quantize_multiplier, shifted
 from ..quantization.reference import LIMIT, Bytes, Ints
-from .layer import Array, Layer, View
+from .layer import Array, Layer, NameOf, Places, View
 from .window import walk
-from .writer import Pointer, Writer
-
-X = Pointer("x", "A")
-Y = Pointer("y", "A")
+from .writer import Writer, X, Y
 
 BITS = 14
 LOW = (1 << BITS) - 1
@@ -112,14 +109,7 @@ class DoubledSoftmax(Layer):
         sum."""
         return 11
 
-    def calls(
-        self,
-        name: Callable[[Writer], str],
-        dialect: str,
-        inputs: Sequence[View],
-        output: View,
-        places: Mapping[str, int],
-    ) -> list[str]:
+    def calls(self, name: NameOf, dialect: str, inputs: Sequence[View], output: View, places: Places) -> list[str]:
         """A loop over the rows that calls three kernels, because machine code jumps no farther than 2 KB."""
         lines = [
             f"i = {places['i0'] + inputs[0].origin}",

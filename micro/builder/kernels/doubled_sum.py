@@ -37,9 +37,7 @@ class DoubledSum(_Binary):
     low: int = 0
     high: int = 255
 
-    @property
-    def is_doubled(self) -> bool:
-        return True
+    is_doubled = True
 
     @cached_property
     def factors(self) -> tuple[tuple[int, int], tuple[int, int], tuple[int, int]]:

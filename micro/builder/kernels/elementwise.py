@@ -19,15 +19,11 @@ from ..quantization.reference import LIMIT, Bytes, Requant
 from ..quantization.sixteen import to_bytes
 from ..vectorized import evaluate
 from .layer import Array, Layer, View, as_image, dense_view, emit_clamp, emit_clamp_float, emit_requantize
-from .nest import MOST_UNROLL, Axis, image_axes, nest
+from .nest import MOST_UNROLL, Axis, copied, image_axes, nest, start_at
 from .words import element_at, store_element
-from .writer import Pointer, Writer
+from .writer import TABLE, Pointer, Writer, X, Y, Z
 
-X = Pointer("x", "A")
-Y = Pointer("y", "A")
-Z = Pointer("z", "A")
 CONSTANT = Pointer("z", "W")
-TABLE = Pointer("w", "W")
 
 SIGNS = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
 
@@ -48,13 +44,8 @@ class _Binary(Layer):
     width: ClassVar[int] = 1
     """Bytes of an element."""
 
-    @property
-    def takes_borders(self) -> bool:
-        return True
-
-    @property
-    def in_place(self) -> bool:
-        return True
+    takes_borders = True
+    in_place = True
 
     @property
     def is_doubled(self) -> bool:
@@ -212,13 +203,8 @@ class Lookup(Layer):
     shape: tuple[int, ...]
     table: Bytes
 
-    @property
-    def takes_borders(self) -> bool:
-        return True
-
-    @property
-    def in_place(self) -> bool:
-        return True
+    takes_borders = True
+    in_place = True
 
     def reference(self, *inputs: Bytes) -> Bytes:
         return self.table[inputs[0]]
@@ -228,14 +214,9 @@ class Lookup(Layer):
 
     def emit(self, dialect: str, inputs: Sequence[View], output: View) -> Writer:
         w = Writer(dialect, (X, Y, TABLE), self.places())
-        w.go(X, w.place("i0", inputs[0].origin))
-        w.go(Y, w.place("o", output.origin))
+        start_at(w, inputs[0], output)
         w.go(TABLE, w.place("wo"))
-
-        def element(at: tuple[int, ...]) -> None:
-            w.store(Y, w.load(TABLE, w.load(X, at[0])), at[1])
-
-        nest(w, image_axes((inputs[0], output)), (X, Y), element)
+        copied(w, image_axes((inputs[0], output)), X, TABLE)
         return w
 
 
@@ -246,21 +227,15 @@ class MapFloat(Layer):
     shape: tuple[int, ...]
     chain: Chain
 
-    @property
-    def takes_borders(self) -> bool:
-        return True
-
-    @property
-    def in_place(self) -> bool:
-        return True
+    takes_borders = True
+    in_place = True
 
     def reference(self, *inputs: Array) -> Array:
         return apply(self.chain, inputs[0])
 
     def emit(self, dialect: str, inputs: Sequence[View], output: View) -> Writer:
         w = Writer(dialect, (X, Y), self.places())
-        w.go(X, w.place("i0", inputs[0].origin))
-        w.go(Y, w.place("o", output.origin))
+        start_at(w, inputs[0], output)
 
         def element(at: tuple[int, ...]) -> None:
             w.line(f"v = {w.load(X, at[0])}")

@@ -11,11 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .layer import Array, Layer, View, as_image
-from .writer import Pointer, Writer
-
-X = Pointer("x", "A")
-Y = Pointer("y", "A")
-Z = Pointer("z", "A")
+from .writer import Writer, X, Y, Z
 
 BITS = 10
 

@@ -13,12 +13,10 @@ import numpy as np
 from ..quantization.reference import Bytes, Requant, requantize
 from .arg import store_index, two_bytes
 from .layer import Array, Layer, View, emit_requantize
+from .nest import start_at
 from .pool import load_words, packed, words_of
-from .writer import Pointer, Writer
+from .writer import Pointer, Writer, X, Y, Z
 
-X = Pointer("x", "A")
-Y = Pointer("y", "A")
-Z = Pointer("z", "A")
 TABLE = Pointer("x", "W")
 
 FARTHEST = 3.4e38
@@ -257,8 +255,7 @@ class OneHot(Layer):
     def emit(self, dialect: str, inputs: Sequence[View], output: View) -> Writer:
         w = Writer(dialect, (X, Y, "s"), self.places())
         off, on = (repr(float(v)) if w.float else str(int(v)) for v in (self.off, self.on))
-        w.go(X, w.place("i0", inputs[0].origin))
-        w.go(Y, w.place("o", output.origin))
+        start_at(w, inputs[0], output)
         with w.times("m", self.outer):
             w.line("d = 0")
             with w.block(f"while d < {self.depth}"):

@@ -17,6 +17,12 @@ from .writer import Writer
 
 Array = npt.NDArray[Any]
 
+NameOf = Callable[[Writer], str]
+"""Gives a kernel its name; equal kernels have one."""
+
+Places = Mapping[str, int]
+"""The offset of each of a kernel's places."""
+
 
 @dataclass(frozen=True)
 class View:
@@ -121,14 +127,7 @@ class Layer(ABC):
         state and "zo" for the scratch if there are any, then "wo" and "to" for the layer's constants in W and T."""
         raise NotImplementedError
 
-    def calls(
-        self,
-        name: Callable[[Writer], str],
-        dialect: str,
-        inputs: Sequence[View],
-        output: View,
-        places: Mapping[str, int],
-    ) -> list[str]:
+    def calls(self, name: NameOf, dialect: str, inputs: Sequence[View], output: View, places: Places) -> list[str]:
         """The lines of `run` for this layer. name(writer): the kernel's name; places: the offsets."""
         writer = self.emit(dialect, inputs, output)
         return [writer.call(name(writer), places)]

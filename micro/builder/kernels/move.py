@@ -10,12 +10,8 @@ import numpy as np
 
 from ..quantization.reference import Bytes
 from .layer import Array, Layer, View
-from .nest import Axis, image_axes, nest
-from .writer import Pointer, Writer
-
-X = Pointer("x", "A")
-Y = Pointer("y", "A")
-TABLE = Pointer("w", "W")
+from .nest import Axis, copied, image_axes, nest, start_at
+from .writer import TABLE, Writer, X, Y
 
 
 @dataclass(frozen=True)
@@ -65,7 +61,7 @@ class Move(Layer):
             if part.table is not None:
                 w.go(TABLE, w.place("wo", 256 * tables))
                 tables += 1
-            _copy(w, part.axes, part.table is not None)
+            copied(w, part.axes, X, TABLE if part.table is not None else None)
         return w
 
 
@@ -82,14 +78,6 @@ def _fill(w: Writer, axes: Sequence[Axis], fill: float, width: int) -> None:
 
     *outer, last = axes
     nest(w, [*outer, Axis(last.turns // 2, (2,))], (Y,), word)
-
-
-def _copy(w: Writer, axes: Sequence[Axis], looked_up: bool) -> None:
-    def element(at: tuple[int, ...]) -> None:
-        value = w.load(X, at[0])
-        w.store(Y, w.load(TABLE, value) if looked_up else value, at[1])
-
-    nest(w, axes, (X, Y), element)
 
 
 def _places(start: int, axes: Sequence[Axis], which: int) -> Array:
@@ -141,16 +129,13 @@ class Copy(Layer):
 
     shape: tuple[int, ...]
 
-    @property
-    def takes_borders(self) -> bool:
-        return True
+    takes_borders = True
 
     def reference(self, *inputs: Array) -> Array:
         return inputs[0]
 
     def emit(self, dialect: str, inputs: Sequence[View], output: View) -> Writer:
         w = Writer(dialect, (X, Y), self.places())
-        w.go(X, w.place("i0", inputs[0].origin))
-        w.go(Y, w.place("o", output.origin))
-        nest(w, image_axes((inputs[0], output)), (X, Y), lambda at: w.store(Y, w.load(X, at[0]), at[1]))
+        start_at(w, inputs[0], output)
+        copied(w, image_axes((inputs[0], output)), X)
         return w

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from .layer import View
-from .writer import NEAR, Pointer, Writer
+from .writer import NEAR, Pointer, Writer, X, Y
 
 MOST_UNROLL = 8
 
@@ -25,6 +26,22 @@ def image_axes(views: Sequence[View]) -> list[Axis]:
     return [Axis(h, tuple(v.pitch for v in views)), Axis(w * c, (1,) * len(views))]
 
 
+def start_at(w: Writer, x: View, y: View) -> None:
+    """Point X at the first input, and Y at the output."""
+    w.go(X, w.place("i0", x.origin))
+    w.go(Y, w.place("o", y.origin))
+
+
+def copied(w: Writer, axes: Sequence[Axis], source: Pointer, table: Pointer | None = None) -> None:
+    """Write code that copies elements from `source` to Y, through a table if there is one."""
+
+    def element(at: tuple[int, ...]) -> None:
+        value = w.load(source, at[0])
+        w.store(Y, w.load(table, value) if table else value, at[1])
+
+    nest(w, axes, (source, Y), element)
+
+
 def merged(axes: Sequence[Axis]) -> list[Axis]:
     """The same loops, merged as far as possible."""
     kept: list[Axis] = []
@@ -36,6 +53,22 @@ def merged(axes: Sequence[Axis]) -> list[Axis]:
         else:
             kept.append(axis)
     return kept
+
+
+@contextmanager
+def each_lane(w: Writer, shape: tuple[int, int, int], x: View, y: View, width: int = 1, out: int = 1) -> Iterator[None]:
+    """Loops over the lanes along the middle axis of (outer, length, inner); code written inside starts at `a` and
+    stores at Y. width, out: bytes of an element of both tensors."""
+    outer, length, inner = shape
+    w.line(f"a = {w.place('i0', x.origin)}")
+    w.go(Y, w.place("o", y.origin))
+    with w.times("i", outer):
+        with w.times("n", inner):
+            yield
+            w.move(Y, out)
+            w.line(f"a += {width}")
+        if outer > 1 and length > 1:
+            w.line(f"a += {(length - 1) * inner * width}")
 
 
 def nest(

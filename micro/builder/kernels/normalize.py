@@ -7,7 +7,7 @@ steps of each other. Its root is an integer of 15 bits, found bit by bit, once a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import ceil, log2
@@ -17,13 +17,11 @@ import numpy as np
 
 from ..quantization.reference import Bytes, Ints
 from ..quantization.sixteen import to_bytes, to_words
-from .layer import Array, Layer, View, emit_clamp
+from .layer import Array, Layer, NameOf, Places, View, emit_clamp
+from .nest import start_at
 from .words import element_at, number24, store24, store_element, store_word, word_at
-from .writer import Pointer, Writer
+from .writer import Pointer, Writer, X, Y, Z
 
-X = Pointer("x", "A")
-Y = Pointer("y", "A")
-Z = Pointer("z", "A")
 FACTOR = Pointer("z", "W")
 
 FINE = 24
@@ -131,14 +129,7 @@ class NormalizeRows(_Normalize):
 
     # -- the kernels --------------------------------------------------------------------------------------------------
 
-    def calls(
-        self,
-        name: Callable[[Writer], str],
-        dialect: str,
-        inputs: Sequence[View],
-        output: View,
-        places: Mapping[str, int],
-    ) -> list[str]:
+    def calls(self, name: NameOf, dialect: str, inputs: Sequence[View], output: View, places: Places) -> list[str]:
         own: dict[str, int | str] = {"zo": places["zo"], "to": places["to"]}
         lines = []
         if self.rows > 1:
@@ -345,8 +336,7 @@ class NormalizeFloat(_Normalize):
 
     def emit(self, dialect: str, inputs: Sequence[View], output: View) -> Writer:
         w = Writer(dialect, (X, Y, FACTOR), self.places())
-        w.go(X, w.place("i0", inputs[0].origin))
-        w.go(Y, w.place("o", output.origin))
+        start_at(w, inputs[0], output)
         w.go(FACTOR, w.place("wo"))
         with w.times("i", self.rows):
             w.line("m = 0.0")

@@ -16,14 +16,11 @@ from emberlet.errors import UnsupportedError
 
 from ..quantization.reference import LIMIT, Bytes, Ints, Requant, requantize
 from .layer import Array, Layer, View, emit_clamp, emit_requantize
+from .nest import each_lane
 from .normalize import emit_root, root_of
 from .pool import load_words, packed, words_of
 from .softmax import LOG_SHIFT, ONE
-from .writer import Pointer, Writer
-
-X = Pointer("x", "A")
-Y = Pointer("y", "A")
-TABLE = Pointer("w", "W")
+from .writer import TABLE, Writer, X, Y
 
 OPERATIONS = ("l1", "square", "l2", "logsum", "logsumexp", "prod")
 
@@ -41,19 +38,11 @@ class _Norm(Layer):
         return outer * length * inner
 
     def emit(self, dialect: str, inputs: Sequence[View], output: View) -> Writer:
-        outer, length, inner = self.shape
         w = Writer(dialect, (X, "s", TABLE if self.operation == "logsumexp" else Y), self.places())
         self.begin(w)
-        w.line(f"a = {w.place('i0', inputs[0].origin)}")
-        w.go(Y, w.place("o", output.origin))
-        with w.times("i", outer):
-            with w.times("n", inner):
-                self.lane(w, length, inner)
-                w.store(Y, "s")
-                w.move(Y, 1)
-                w.line("a += 1")
-            if outer > 1 and length > 1:
-                w.line(f"a += {(length - 1) * inner}")
+        with each_lane(w, self.shape, inputs[0], output):
+            self.lane(w, *self.shape[1:])
+            w.store(Y, "s")
         return w
 
     def begin(self, w: Writer) -> None:

@@ -9,31 +9,16 @@ from typing import ClassVar
 import numpy as np
 
 from ..quantization.reference import Bytes, Requant, requantize
-from .layer import Array, Layer, View, as_image, emit_requantize
-from .window import UNROLL, Window, each_position, walk, window_loops
-from .writer import Pointer, Writer
-
-X = Pointer("x", "A")
-Y = Pointer("y", "A")
+from .layer import Array, Layer, View, emit_requantize
+from .nest import each_lane
+from .window import UNROLL, Window, WindowLayer, each_position, walk, window_loops
+from .writer import Pointer, Writer, X, Y
 
 
 @dataclass(frozen=True)
-class _Pool(Layer):
-    """shape: of the input."""
-
-    shape: tuple[int, ...]
-    window: Window
-
+class _Pool(WindowLayer):
     source: ClassVar[Pointer] = X
     unroll: ClassVar[int] = UNROLL
-
-    @property
-    def image(self) -> tuple[int, int, int]:
-        return as_image(self.shape)
-
-    @property
-    def takes_borders(self) -> bool:
-        return True
 
     def emit(self, dialect: str, inputs: Sequence[View], output: View) -> Writer:
         x, width = self.view(inputs[0]), self.source.width
@@ -222,23 +207,16 @@ class _Reduce(Layer):
     operation: str
 
     def emit(self, dialect: str, inputs: Sequence[View], output: View) -> Writer:
-        outer, length, inner = self.shape
+        _, length, inner = self.shape
         w = Writer(dialect, (X, "s", Y), self.places())
         self.begin(w)
-        w.line(f"a = {w.place('i0', inputs[0].origin)}")
-        w.go(Y, w.place("o", output.origin))
         chunk = next(u for u in range(min(16, length), 0, -1) if length % u == 0 or u == 8)
-        with w.times("i", outer):
-            with w.times("n", inner):
-                w.go(X, "a")
-                self.begin_element(w)
-                self._walk(w, length, inner, chunk)
-                self.finish(w)
-                w.store(Y, "s")
-                w.move(Y, 1)
-                w.line("a += 1")
-            if outer > 1 and length > 1:
-                w.line(f"a += {(length - 1) * inner}")
+        with each_lane(w, self.shape, inputs[0], output):
+            w.go(X, "a")
+            self.begin_element(w)
+            self._walk(w, length, inner, chunk)
+            self.finish(w)
+            w.store(Y, "s")
         return w
 
     def _walk(self, w: Writer, length: int, inner: int, chunk: int) -> None:

@@ -13,11 +13,7 @@ import numpy as np
 from ..quantization.reference import Bytes, Requant, requantize
 from .layer import Array, Layer, View, emit_requantize
 from .pool import load_words, packed, words_of
-from .writer import Pointer, Writer
-
-X = Pointer("x", "A")
-Z = Pointer("z", "A")
-Y = Pointer("y", "A")
+from .writer import Pointer, Writer, X, Y, Z
 
 
 @dataclass(frozen=True)

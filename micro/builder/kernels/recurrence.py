@@ -7,7 +7,7 @@ tanh(v) is 2 * logistic(2v) - 1.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
@@ -15,17 +15,13 @@ from typing import ClassVar
 import numpy as np
 
 from ..quantization.reference import ZERO, Bytes, Ints, Requant, check_word, folded_bias, start_bounds
-from .layer import Array, Layer, View, emit_clamp, emit_requantize
-from .nest import Axis, nest
+from .layer import Array, Layer, NameOf, Places, View, emit_clamp, emit_requantize
+from .nest import Axis, copied
 from .window import UNROLL, walk
-from .writer import Pointer, Writer
+from .writer import WEIGHTS, P, Pointer, Writer, X, Y
 
-X = Pointer("x", "A")
-Y = Pointer("y", "A")
-P = Pointer("p", "A")
 R = Pointer("r", "A")
 G = Pointer("g", "A")
-WEIGHTS = Pointer("w", "W")
 
 GATE = 512
 """The number that stands for one in a gate's sum."""
@@ -139,6 +135,9 @@ def emit_lookup(w: Writer, name: str, index: str, tanh: bool = False) -> None:
     w.line(f"{name} = ({value} << 1) - {UNIT}" if tanh else f"{name} = {value}")
 
 
+RowsFrom = Callable[[str, int], str]
+"""Makes the line that computes sums from a source and a number of rows."""
+
 SumsIn = Callable[[Rows, str, dict[str, int]], str | None]
 
 
@@ -250,11 +249,11 @@ class RecurrentLayer(Stepwise):
 
     def calls(
         self,
-        name: Callable[[Writer], str],
+        name: NameOf,
         dialect: str,
         inputs: Sequence[View],
         output: View,
-        places: Mapping[str, int],
+        places: Places,
         sums_in: SumsIn | None = None,
         units_in: str | None = None,
     ) -> list[str]:
@@ -288,7 +287,7 @@ class RecurrentLayer(Stepwise):
         lines += ["    " + line for line in [*step, f"i += {moves[0]}"]]
         return lines if self.sequence else [*lines, out]
 
-    def places_of_rows(self, places: Mapping[str, int], n: int) -> dict[str, int]:
+    def places_of_rows(self, places: Places, n: int) -> dict[str, int]:
         """The places of the sums of `rows[n]`, of their weights and of their words, from the layer's."""
         before = self.rows[:n]
         return {
@@ -297,7 +296,7 @@ class RecurrentLayer(Stepwise):
             "to": places["to"] + sum(len(r.words(self.name)) for r in before),
         }
 
-    def walk(self, places: Mapping[str, int]) -> tuple[tuple[int, int], tuple[int, int]]:
+    def walk(self, places: Places) -> tuple[tuple[int, int], tuple[int, int]]:
         """Where the first step reads and writes, and how far it is to the next, in bytes."""
         step = self.element * self.from_input.weights.shape[-1], self.element * self.hidden * self.sequence
         first = places["i0"], places["o"]
@@ -320,13 +319,7 @@ class RecurrentLayer(Stepwise):
         """The kernel of some rows' sums."""
         return rows.emit(dialect)
 
-    def between(
-        self,
-        name: Callable[[Writer], str],
-        dialect: str,
-        places: Mapping[str, int],
-        rows: Callable[[str, int], str],
-    ) -> list[str]:
+    def between(self, name: NameOf, dialect: str, places: Places, rows: RowsFrom) -> list[str]:
         """Write the lines between the sums and the units. rows: makes the line that computes sums from a source and a
         number."""
         return []
@@ -335,7 +328,7 @@ class RecurrentLayer(Stepwise):
         w = Writer(dialect, (X, Y), ("i0", "o"))
         w.go(X, w.place("i0"))
         w.go(Y, w.place("o"))
-        nest(w, [Axis(self.element * self.hidden, (1, 1))], (X, Y), lambda at: w.store(Y, w.load(X, at[0]), at[1]))
+        copied(w, [Axis(self.element * self.hidden, (1, 1))], X)
         return w
 
     def _reset(self, dialect: str) -> Writer:
@@ -384,13 +377,7 @@ class Gated(RecurrentLayer):
         """The offset in the scratch of the gated state, stored as the state is."""
         return super().scratch
 
-    def between(
-        self,
-        name: Callable[[Writer], str],
-        dialect: str,
-        places: Mapping[str, int],
-        rows: Callable[[str, int], str],
-    ) -> list[str]:
+    def between(self, name: NameOf, dialect: str, places: Places, rows: RowsFrom) -> list[str]:
         w = Writer(dialect, (X, "s", WEIGHTS), ("st", "zo", "wo"))
         w.go(WEIGHTS, w.place("wo"))
         self.begin(w, (X, 3), (R, 2), out=w.place("zo", self.gated))

@@ -23,12 +23,9 @@ from .recurrence import (
     UNIT,
     G,
     Gated,
-    P,
     R,
     RecurrentLayer,
     State,
-    X,
-    Y,
     emit_lookup,
     load16,
     logistic,
@@ -36,7 +33,7 @@ from .recurrence import (
     store16,
     tanh_gate,
 )
-from .writer import Pointer, Writer
+from .writer import P, Pointer, Writer, X, Y
 
 
 @dataclass(frozen=True)

@@ -11,13 +11,9 @@ import numpy as np
 from .layer import Array, View
 from .recurrence import State, Stepwise
 from .window import walk
-from .writer import Pointer, Writer
+from .writer import WEIGHTS, P, Pointer, Writer, X, Y
 
-X = Pointer("x", "A")
-Y = Pointer("y", "A")
-P = Pointer("p", "A")
 R = Pointer("r", "A")
-WEIGHTS = Pointer("w", "W")
 
 _SIGMOID = "1 / (1 + exp(-v if v > -88 else 88))"
 

@@ -9,11 +9,8 @@ from math import prod
 import numpy as np
 
 from .layer import Array, Layer, View
-from .nest import Axis, nest
-from .writer import Pointer, Writer
-
-X = Pointer("x", "A")
-Y = Pointer("y", "A")
+from .nest import Axis, copied
+from .writer import Writer, X, Y
 
 
 @dataclass(frozen=True)
@@ -43,5 +40,5 @@ class Slide(Layer):
             w.go(X, w.place(place, start))
             w.go(Y, w.place("o", to))
             axes = (Axis(outer, (pitch, steps)), Axis(length, (1, 1)))
-            nest(w, axes, (X, Y), lambda at: w.store(Y, w.load(X, at[0]), at[1]))
+            copied(w, axes, X)
         return w

@@ -17,11 +17,7 @@ from emberlet.errors import UnsupportedError
 from ..quantization.reference import LIMIT, Bytes
 from .layer import Array, Layer, View, emit_clamp
 from .window import walk
-from .writer import Pointer, Writer
-
-X = Pointer("x", "A")
-Y = Pointer("y", "A")
-TABLE = Pointer("w", "W")
+from .writer import TABLE, Writer, X, Y
 
 ONE = (1 << 15) - 1
 """exp(0) in the table."""

@@ -6,11 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .layer import Array, Layer, View, dense_view
-from .nest import image_axes, nest
-from .writer import Pointer, Writer
-
-X = Pointer("x", "A")
-Y = Pointer("y", "A")
+from .nest import copied, image_axes, start_at
+from .writer import Writer, X, Y
 
 
 @dataclass(frozen=True)
@@ -24,8 +21,7 @@ class Keep(Layer):
 
     def emit(self, dialect: str, inputs: Sequence[View], output: View) -> Writer:
         w = Writer(dialect, (X, Y), self.places())
-        w.go(X, w.place("i0"))
-        w.go(Y, w.place("o"))
-        views = (dense_view(self.shape), dense_view(self.shape))
-        nest(w, image_axes(views), (X, Y), lambda at: w.store(Y, w.load(X, at[0]), at[1]))
+        view = dense_view(self.shape)
+        start_at(w, view, view)
+        copied(w, image_axes((view, view)), X)
         return w

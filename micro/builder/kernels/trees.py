@@ -14,10 +14,8 @@ from functools import cached_property
 import numpy as np
 
 from .layer import Array, Layer, View
-from .writer import Pointer, Writer
-
-X = Pointer("x", "A")
-Y = Pointer("y", "A")
+from .nest import start_at
+from .writer import Writer, X, Y
 
 MIDDLE = 1 << 29
 """The word that stands for zero in sums and in the additions of leaves."""
@@ -107,8 +105,7 @@ class Trees(Layer):
 
     def emit(self, dialect: str, inputs: Sequence[View], output: View) -> Writer:
         w = Writer(dialect, (X, "s", Y), self.places())
-        w.go(X, w.place("i0", inputs[0].origin))
-        w.go(Y, w.place("o", output.origin))
+        start_at(w, inputs[0], output)
         w.table("q", "to")
         w.line("i = 0")
         with w.block(f"while i < {self.targets}"):

@@ -9,10 +9,9 @@ from functools import cached_property
 import numpy as np
 
 from .layer import Array, Layer, View
-from .writer import Pointer, Writer
+from .nest import start_at
+from .writer import Pointer, Writer, X, Y
 
-X = Pointer("x", "A")
-Y = Pointer("y", "A")
 Z = Pointer("z", "W")
 
 
@@ -99,8 +98,7 @@ class TreesFloat(Layer):
     def emit(self, dialect: str, inputs: Sequence[View], output: View) -> Writer:
         targets, trees = len(self.base), len(self.roots)
         w = Writer(dialect, (X, Y, Z), self.places())
-        w.go(X, w.place("i0", inputs[0].origin))
-        w.go(Y, w.place("o", output.origin))
+        start_at(w, inputs[0], output)
         w.go(Z, w.place("wo"))
         w.table("q", "to")
         w.line("i = 0")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .layer import Array, View
+from .layer import Array, Layer, View, as_image
 from .writer import NEAR, Pointer, Writer
 
 UNROLL = 32
@@ -63,6 +63,25 @@ class Window:
             (sy * self.strides[0], sx * self.strides[1], sy * self.dilations[0], sx * self.dilations[1], sc),
             writeable=False,
         )
+
+
+@dataclass(frozen=True)
+class WindowLayer(Layer):
+    """A layer that moves a window over an image. shape: of the input."""
+
+    shape: tuple[int, ...]
+    window: Window
+
+    takes_borders = True
+
+    @property
+    def image(self) -> tuple[int, int, int]:
+        return as_image(self.shape)
+
+    @property
+    def positions(self) -> int:
+        h, w = self.window.output(*self.image[:2])
+        return h * w
 
 
 @contextmanager

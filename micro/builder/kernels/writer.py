@@ -29,6 +29,10 @@ class Pointer:
     width: int = 1
 
 
+X, Y, Z, P = (Pointer(name, "A") for name in "xyzp")
+WEIGHTS = TABLE = Pointer("w", "W")
+
+
 class Writer:
     """The lines of one kernel. `registers`: the pointers or integers ("s") in the first three arguments.
 

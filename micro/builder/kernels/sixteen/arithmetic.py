@@ -8,10 +8,6 @@ from ...quantization.sixteen import DifferenceRequant, SumRequant
 from ..layer import emit_clamp
 from ..writer import Pointer, Writer
 
-X = Pointer("x", "A")
-Y = Pointer("y", "A")
-Z = Pointer("z", "A")
-TABLE = Pointer("w", "W")
 WORDS = Pointer("x", "A", 2)
 
 

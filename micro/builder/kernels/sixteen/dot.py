@@ -8,20 +8,19 @@ from typing import ClassVar
 import numpy as np
 from emberlet.errors import UnsupportedError
 
-from ...quantization.reference import ZERO, Bytes, Ints, folded_bias
+from ...quantization.reference import ZERO, Bytes, Ints
 from ...quantization.sixteen import LIFT, SumRequant, to_bytes, to_words
-from ..dot import WEIGHTS, _Dot
+from ..dot import ByteWeights, _Dot
 from ..layer import Array
 from ..window import UNROLL, Loops, walk
 from ..words import store_word
-from ..writer import Pointer, Writer
-from .arithmetic import WORDS, Y, finish
+from ..writer import WEIGHTS, Pointer, Writer, Y
+from .arithmetic import WORDS, finish
 
 
 @dataclass(frozen=True)
-class Dot16(_Dot):
-    """A dense layer or a convolution. shape: of the input, its last axis in bytes; weights: bytes around weight_zero;
-    bias: in steps of the sums; zero: the input's zero point."""
+class Dot16(_Dot, ByteWeights):
+    """A dense layer or a convolution. shape: of the input, its last axis in bytes."""
 
     zero: int
     requant: SumRequant
@@ -29,18 +28,12 @@ class Dot16(_Dot):
 
     source: ClassVar[Pointer] = WORDS
 
-    @property
-    def folded(self) -> Ints:
-        """The bias, including the terms of the zero points."""
-        return folded_bias(self.weights, self.bias, self.zero, self.weight_zero)
-
     def reference(self, *inputs: Bytes) -> Bytes:
         return to_bytes(self.numbers(*inputs))
 
     def numbers(self, *inputs: Bytes) -> Ints:
         """The output as words."""
-        sums = self.sums(to_words(inputs[0]) - self.zero, 0, self.weights.astype(np.int64) - self.weight_zero)
-        return self.requant.apply(np.rint(sums).astype(np.int64) + self.bias)
+        return self.requant.apply(self.total(to_words(inputs[0])))
 
     def check(self) -> None:
         """Raises UnsupportedError if a sum of bytes may not fit a word."""

@@ -13,8 +13,8 @@ from ...quantization.sixteen import MOST, DifferenceRequant, to_bytes, to_words
 from ..layer import Array, Layer, View
 from ..nest import Axis, nest
 from ..words import element_at, store_element, word_at
-from ..writer import Writer
-from .arithmetic import TABLE, X, Y, finish
+from ..writer import TABLE, Writer, X, Y
+from .arithmetic import finish
 
 
 @dataclass(frozen=True)
@@ -25,9 +25,7 @@ class Rescale16(Layer):
     wide: tuple[bool, bool]
     how: DifferenceRequant
 
-    @property
-    def takes_borders(self) -> bool:
-        return True
+    takes_borders = True
 
     @property
     def in_place(self) -> bool:
@@ -70,13 +68,8 @@ class PiecewiseLinear16(Layer):
     shape: tuple[int, ...]
     knots: Ints
 
-    @property
-    def takes_borders(self) -> bool:
-        return True
-
-    @property
-    def in_place(self) -> bool:
-        return True
+    takes_borders = True
+    in_place = True
 
     @cached_property
     def values(self) -> Ints:

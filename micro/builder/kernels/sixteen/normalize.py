@@ -17,9 +17,9 @@ from emberlet.errors import UnsupportedError
 from ...quantization.reference import Ints
 from ...quantization.sixteen import ADVICE, MOST, SumRequant, sum_requant
 from ..layer import Array
-from ..normalize import GREATEST, SPARE_BITS, NormalizeRows, X, emit_root, root_of
+from ..normalize import GREATEST, SPARE_BITS, NormalizeRows, emit_root, root_of
 from ..words import word_at
-from ..writer import Writer
+from ..writer import Writer, X
 from .arithmetic import finish
 from .long import long_sum
 

@@ -13,8 +13,8 @@ from ..layer import Array, View, dense_view
 from ..pool import _Pool
 from ..window import UNROLL
 from ..words import store_word
-from ..writer import Pointer, Writer
-from .arithmetic import WORDS, Y, finish
+from ..writer import Pointer, Writer, Y
+from .arithmetic import WORDS, finish
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Pool16(_Pool):
     unroll: ClassVar[int] = UNROLL // 4
 
     @property
-    def takes_borders(self) -> bool:
+    def takes_borders(self) -> bool:  # type: ignore[override]
         return not self.flat
 
     @property

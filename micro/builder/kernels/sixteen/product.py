@@ -12,8 +12,8 @@ from ...quantization.sixteen import MOST, SumRequant, to_bytes, to_words
 from ..layer import Array
 from ..product import _Product
 from ..words import store_word
-from ..writer import Pointer, Writer
-from .arithmetic import Y, finish
+from ..writer import Pointer, Writer, Y
+from .arithmetic import finish
 from .long import CARRY, long_sum
 
 A = Pointer("x", "A", 2)

@@ -11,7 +11,6 @@ a step.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
@@ -20,10 +19,10 @@ import numpy as np
 
 from ...quantization.reference import Bytes, Floats, Ints
 from ...quantization.sixteen import MOST, SumRequant, sum_requant, to_bytes
-from ..layer import dense_view, emit_clamp
-from ..recurrence import FINE, WEIGHTS, G, Gated, P, R, RecurrentLayer, State, X, Y
+from ..layer import NameOf, Places, dense_view, emit_clamp
+from ..recurrence import FINE, G, Gated, R, RecurrentLayer, RowsFrom, State
 from ..words import number24, store24, store_word
-from ..writer import Pointer, Writer
+from ..writer import WEIGHTS, P, Pointer, Writer, X, Y
 from .dot import Dot16
 
 GATE = 1 << 17
@@ -177,13 +176,7 @@ class _Recurrent16(RecurrentLayer):
         view = dense_view(rows.shape)
         return rows.emit(dialect, [view], view)
 
-    def between(
-        self,
-        name: Callable[[Writer], str],
-        dialect: str,
-        places: Mapping[str, int],
-        rows: Callable[[str, int], str],
-    ) -> list[str]:
+    def between(self, name: NameOf, dialect: str, places: Places, rows: RowsFrom) -> list[str]:
         if not self.GATES:
             return []
         gates = self.gates(dialect, *self.GATES)

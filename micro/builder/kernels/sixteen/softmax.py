@@ -13,8 +13,8 @@ from ...quantization.reference import LIMIT, Bytes, Ints
 from ...quantization.sixteen import MOST, DifferenceRequant, to_bytes, to_words
 from ..layer import Array, Layer, View, emit_clamp
 from ..words import store_word, word_at
-from ..writer import Writer
-from .arithmetic import X, Y, Z, finish
+from ..writer import Writer, X, Y, Z
+from .arithmetic import finish
 
 
 @dataclass(frozen=True)
