@@ -36,18 +36,9 @@ class Copy:
         shared = folder.parent / "shared"
         if (root.parent / "shared").exists() and not shared.is_symlink():
             shared.symlink_to(root.parent / "shared")
-        self._link_imports(packages)
+        link_imports(folder, root, packages)
         self.mtime = time.time_ns()
         self.sound = b""  # the original content of the file with the bug
-
-    def _link_imports(self, packages: dict[str, Path]) -> None:
-        """A folder for PYTHONPATH, which comes before an editable installation of the tree itself."""
-        for name, source in packages.items():
-            package = self.folder / ".cache" / "imports" / Path(*name.split("."))
-            package.mkdir(parents=True, exist_ok=True)
-            for entry in (self.folder / source.relative_to(self.root)).iterdir():
-                if entry.name != "__pycache__":
-                    (package / entry.name).symlink_to(entry)
 
     def seed(self, bug: Bug) -> None:
         file = self.folder / bug.file.relative_to(self.root)
@@ -65,3 +56,13 @@ class Copy:
         unchanged."""
         self.mtime += 2_000_000_000
         os.utime(file, ns=(self.mtime, self.mtime))
+
+
+def link_imports(folder: Path, root: Path, packages: dict[str, Path]) -> None:
+    """Make .cache/imports in a copy of the tree `root`, for PYTHONPATH: it comes before an editable installation."""
+    for name, source in packages.items():
+        package = folder / ".cache" / "imports" / Path(*name.split("."))
+        package.mkdir(parents=True, exist_ok=True)
+        for entry in (folder / source.relative_to(root)).iterdir():
+            if entry.name != "__pycache__":
+                (package / entry.name).symlink_to(entry)

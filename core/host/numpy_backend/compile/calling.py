@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
+from contextvars import Context
 from typing import Any
 
 import numpy as np
@@ -26,15 +26,33 @@ def called(function: Callable[..., Any], args: Sequence[Any]) -> tuple[Callable[
     if not isinstance(ufunc, np.ufunc):
         return function, tuple(args)
     given = tuple(np.asarray(x) if isinstance(x, np.generic) else x for x in args)
-    return (ufunc, given) if ufunc is function else (partial(ufunc, out=given[2]), given[:2])
+    return (ufunc, given) if ufunc is function else (_into(ufunc, *given), ())
+
+
+def _into(ufunc: np.ufunc, a: Any, b: Any, out: Any) -> Callable[[], Any]:
+    """ufunc(a, b, out=out) as a function: a `partial` takes 0.1 µs more."""
+
+    def call() -> None:
+        ufunc(a, b, out=out)
+
+    return call
 
 
 def _is_one_product(a: Any, b: Any, out: Any) -> bool:
     """Whether np.dot multiplies two matrices by the same function of BLAS as np.matmul."""
     return (
-        all(type(x) is np.ndarray and x.ndim == 2 and x.flags.aligned and min(x.shape) > 1 for x in (a, b, out))
+        all(type(x) is np.ndarray and x.ndim == 2 and x.flags.aligned and x.size for x in (a, b, out))
         and a.dtype == b.dtype == out.dtype
         and out.dtype.char in "fd"
-        and all(x.flags.c_contiguous for x in (a, b, out))
+        and all(x.flags.c_contiguous or x.flags.f_contiguous for x in (a, b))
+        and out.flags.c_contiguous
         and not np.may_share_memory(a, b)
     )
+
+
+def quiet() -> Context:
+    """A context in which NumPy says nothing of overflow and the like: entering it takes a fifth of np.errstate's
+    0.4 µs."""
+    found = Context()
+    found.run(np.seterr, all="ignore")
+    return found

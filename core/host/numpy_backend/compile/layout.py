@@ -2,8 +2,9 @@
 
 NumPy's own layout has one image of each channel behind the other. OpenBLAS multiplies a convolution's columns faster
 the other way around, where all channels of a position lie side by side: by 5 to 25 % for the shapes of ResNet-50, most
-where an image is small. Columns are then copied in longer runs, and pooling combines whole rows. Axes keep their order
-(n, c, *spatial): what lies so is a view of an array (n, *spatial, c).
+where an image is small. Columns are then copied in longer runs, and pooling combines whole rows: where lines are short,
+that is most of a network's time. Axes keep their order (n, c, *spatial): what lies so is a view of an array
+(n, *spatial, c).
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from ....dtypes import float32
 from ..storage import Array
 from .tracing import Call, Value
 
-LARGE = 1 << 26  # multiplications of all convolutions: below, a plan is quicker as the model has it
+LARGE = 1 << 26  # multiplications of all convolutions: below, a plan is quicker as the model has it, unless
+SMALL = 64  # most positions of an image, where all are small
 
 _ELEMENTWISE = ("unary", "binary", "relu", "clip", "sigmoid", "batch_norm", "pad", "slice", "grid", "from_levels",
                 "level_table")  # fmt: skip
@@ -26,16 +28,23 @@ _ELEMENTWISE = ("unary", "binary", "relu", "clip", "sigmoid", "batch_norm", "pad
 def channels_last(calls: Iterable[Call]) -> set[Value]:
     """The Values that are computed with their channels last: results of convolutions, and what is made of them.
 
-    None in a model of few multiplications, or with a convolution that is grouped or not over two axes.
+    None in a model of few multiplications with larger images than SMALL, or of many over other than two axes, or with
+    a grouped convolution.
     """
     calls = list(calls)
     convolutions = [c for c in calls if c.op == "conv"]
-    if not convolutions or not all(map(_fits, convolutions)) or sum(map(_products, convolutions)) < LARGE:
+    if not convolutions or not all(map(_fits, convolutions)):
         return set()
+    small = all(math.prod(c.results[0].shape[2:]) <= SMALL for c in convolutions)
+    if not small and (
+        sum(map(_products, convolutions)) < LARGE or any(len(c.args[0].shape) != 4 for c in convolutions)
+    ):
+        return set()
+    ranks = {len(c.args[0].shape) for c in convolutions}
     found: set[Value] = set()
     for call in calls:
         value = call.results[0] if call.results else None
-        if value is None or len(value.shape) != 4 or call.keywords:
+        if value is None or len(value.shape) not in ranks or call.keywords:
             continue
         operands = list(call.operands())
         if call.op == "conv":
@@ -57,7 +66,7 @@ def _fits(call: Call) -> bool:
     given = [x, weight] if bias is None else [x, weight, bias]
     return (
         groups == 1
-        and len(x.shape) == 4
+        and len(x.shape) > 2
         and not call.keywords
         and type(weight) is not Value
         and all(v.dtype is float32 and math.prod(v.shape) for v in given)
@@ -70,18 +79,23 @@ def _products(call: Call) -> int:
 
 
 def is_last(array: Array) -> bool:
-    """Whether the channels of (n, c, height, width) lie nearer to one another than a line's elements."""
-    return array.ndim == 4 and array.shape[1] > 1 and array.strides[1] < min(array.strides[2:])
+    """Whether the channels of (n, c, *spatial) lie nearer to one another than a line's elements."""
+    return array.ndim > 2 and array.shape[1] > 1 and array.strides[1] < min(array.strides[2:])
+
+
+def gapless(array: Array) -> bool:
+    """Whether the elements of an array are one run of memory, with its channels last or not."""
+    return array.flags.c_contiguous or (is_last(array) and to_last(array).flags.c_contiguous)
 
 
 def to_last(array: Array) -> Array:
-    """A view (n, height, width, c)."""
-    return array.transpose(0, 2, 3, 1)
+    """A view (n, *spatial, c)."""
+    return array.transpose(0, *range(2, array.ndim), 1)
 
 
 def from_last(array: Array) -> Array:
-    """A view (n, c, height, width) of an array (n, height, width, c)."""
-    return array.transpose(0, 3, 1, 2)
+    """A view (n, c, *spatial) of an array (n, *spatial, c)."""
+    return array.transpose(0, array.ndim - 1, *range(1, array.ndim - 1))
 
 
 def in_order(array: Array, rank: int) -> Array:

@@ -22,6 +22,8 @@ from .steps import Step, Writer, copy_cast, part
 from .tracing import Call, Value, check
 from .training import gradients
 
+PIECES = 2  # most copies that take as long as picking elements by their indices
+
 Lower = Callable[[Writer, Call], Any]
 
 
@@ -96,7 +98,11 @@ def _view(w: Writer, call: Call, array: Array) -> None:
 
 
 def reshape(w: Writer, call: Call) -> None:
-    x, shape = w.array(call.args[0]), call.results[0].shape
+    _reshape(w, call, w.array(call.args[0]))
+
+
+def _reshape(w: Writer, call: Call, x: Array) -> None:
+    shape = call.results[0].shape
     view = reshaped(x, shape)
     _view(w, call, w.contiguous(x).reshape(shape) if view is None else view)
 
@@ -201,9 +207,17 @@ def binary(w: Writer, call: Call) -> Any:
     function = {"div": np.true_divide, "pow": np.power}.get(op) or _BINARY[op]
     if not _keeps(function, (a, b), out):
         return False
+    if op in ("mul", "div") and _is_one(b) and a.dtype is out.dtype and a.shape == out.shape:
+        _view(w, call, w.array(a))
+        return None
     left, right = w.array(a), w.array(b)
     w.map(function, left, right, w.out_over(out, call, a, b))
     return None
+
+
+def _is_one(x: Any) -> bool:
+    """Whether x is a constant that is 1."""
+    return type(x) is not Value and x.size == 1 and bool((x.data == 1).all())
 
 
 def _keeps(function: Any, operands: tuple[Any, ...], out: Value) -> bool:
@@ -269,6 +283,10 @@ def reduce(w: Writer, call: Call) -> Any:
     array = w.array(x)
     if x.dtype.name in WIDE or not array.size or (op in ("any", "all") and not x.dtype.is_bool):
         return False
+    if op in ("sum", "prod", "max", "min") and array.dtype == numpy_dtype(call.results[0].dtype):
+        if all(x.shape[a] == 1 for a in axes):
+            _reshape(w, call, array)
+            return None
     out = w.out(call.results[0])
     w.emit(_REDUCE[op], array, tuple(axes), out.dtype, out, keepdims, writes=(out,))
     return None
@@ -302,12 +320,41 @@ def checked(w: Writer, call: Call) -> Any:
 def take(w: Writer, call: Call) -> Any:
     x, indices, axis = call.args
     out = w.out(call.results[0])
+    pieces = _pieces(indices, x.shape[axis])
+    if pieces is not None:
+        lead = (slice(None),) * axis
+        for source, place in pieces:
+            w.copy(w.array(x)[(*lead, source)], out[(*lead, place)])
+        return None
     if not out.flags.c_contiguous or x.dtype.kind == "string":
         out = w.scratch(out.shape, out.dtype)
     known = type(indices) is Value and indices.call is not None and indices.call.op == "checked"
     w.emit(take_checked if known else take_into, w.array(x), w.array(indices), axis, out, writes=(out,))
     w.copy(out, w.array(call.results[0]))
     return None
+
+
+def _pieces(indices: Any, n: int) -> list[tuple[slice, slice]] | None:
+    """(a slice of an axis of length n, where its elements go) for each run of a step in constant indices, if there are
+    few; None for others."""
+    if type(indices) is Value or indices.data.ndim != 1 or indices.size < 2:
+        return None
+    at = indices.data.astype(np.int64)
+    if at.min() < -n or at.max() >= n:
+        return None
+    at = np.where(at < 0, at + n, at).tolist()
+    found: list[tuple[slice, slice]] = []
+    start = 0
+    while start < len(at):
+        end, step = start + 1, (at[start + 1] - at[start] if start + 1 < len(at) else 1)
+        while end < len(at) and step and at[end] - at[end - 1] == step:
+            end += 1
+        stop = at[end - 1] + (1 if step >= 0 else -1)
+        found.append((slice(at[start], None if stop < 0 else stop, step or 1), slice(start, end)))
+        if len(found) > PIECES:
+            return None
+        start = end
+    return found
 
 
 def take_into(x: Array, indices: Array, axis: int, out: Array) -> None:

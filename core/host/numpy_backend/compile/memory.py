@@ -138,6 +138,7 @@ class Memory:
         self.buffers = buffers
         self.arena = aligned(arena) if shared is None or shared.size < arena else shared
         self._places: dict[int, tuple[Array, int]] = {}
+        self._views: dict[Any, Array] = {}
         for buffer in buffers.all:
             if buffer.offset >= 0:
                 self._places[id(buffer.base)] = (self.arena, buffer.offset)
@@ -152,6 +153,7 @@ class Memory:
         """The same memory, with some buffers elsewhere: id of a buffer's base -> its bytes."""
         other = object.__new__(Memory)
         other.__dict__.update(self.__dict__)
+        other._views = {}
         other._places = {**self._places, **{key: (memory, 0) for key, memory in places.items()}}
         return other
 
@@ -163,8 +165,14 @@ class Memory:
                 return x
             if not x.size:  # it may begin outside its buffer
                 return np.empty(x.shape, x.dtype)
-            memory, offset = self._places[id(buffer.base)]
-            return np.ndarray(x.shape, x.dtype, memory, offset + address(x) - address(buffer.base), x.strides)
+            # NumPy compares the places of two arrays in each call, which takes as long as a short call, but not those
+            # of one array.
+            key = (address(x), x.shape, x.strides, x.dtype)
+            if key not in self._views:
+                memory, offset = self._places[id(buffer.base)]
+                place = offset + address(x) - address(buffer.base)
+                self._views[key] = np.ndarray(x.shape, x.dtype, memory, place, x.strides)
+            return self._views[key]
         if isinstance(x, Tensor):
             return Tensor(self.relocated(x.data), x.dtype, x.shape, x.backend)
         if type(x) in (list, tuple):

@@ -12,9 +12,9 @@ from ....errors import IndexingError
 from ....tensor import Tensor
 from .. import NumpyBackend
 from ..storage import Array, numpy_dtype
-from . import counts, exact_sums, grids, merging, relus, scales
+from . import counts, exact_sums, grids, merging, relus, rows, scales
 from .blocks import grouped
-from .calling import called
+from .calling import called, quiet
 from .layout import channels_last
 from .lowering import lower
 from .memory import Memory, address
@@ -22,6 +22,8 @@ from .paying import pays
 from .steps import Step, Writer, lifetimes
 from .tracing import Tracing, Value, assembled, trace
 
+_copy = np.copyto  # an attribute of a module takes longer
+_ALONE = ("tensor", 0)  # what a model returns that gives one tensor
 _SPARE = 2  # sets of buffers that a plan keeps: overlapping calls use one each
 
 
@@ -45,17 +47,31 @@ def _order(traced: Trace) -> list[int] | None:
 class Bound:
     """The steps of a plan in one set of buffers. Only one call at a time may use it."""
 
-    __slots__ = ("inputs", "memory", "outputs", "steps")
+    __slots__ = ("copies", "inputs", "memory", "outputs", "quiet", "steps")
 
     def __init__(self, plan: Plan, memory: Memory) -> None:
         self.memory = memory
         self.inputs: list[Array] = [memory.relocated(a) for a in plan.input_arrays]
         self.outputs: list[Array] = [memory.relocated(a) for a in plan.root_arrays]
+        self.copies = list(zip(self.inputs, plan.inputs, strict=True))
         self.steps = [called(s.function, [memory.relocated(a) for a in s.args]) for s in plan.steps]
+        self.quiet = quiet()
 
-    @np.errstate(all="ignore")  # half the time of a `with`
     def run(self) -> None:
         """Run the steps."""
+        self.quiet.run(self._run)
+
+    def run_for(self, given: Sequence[Any]) -> None:
+        """Copy the arrays of all arguments, and run the steps."""
+        self.quiet.run(self._run_for, given)
+
+    def _run(self) -> None:
+        for function, args in self.steps:
+            function(*args)
+
+    def _run_for(self, given: Sequence[Any]) -> None:
+        for array, position in self.copies:
+            _copy(array, given[position])
         for function, args in self.steps:
             function(*args)
 
@@ -84,6 +100,7 @@ class Plan:
         scales.fold(traced)
         relus.delay(traced)
         counts.from_masks(traced)
+        rows.as_linear(traced)
         writer = Writer(traced, channels_last(traced.calls), self.held)
         used = {v for call in writer.calls for v in call.operands()} | set(traced.roots)
         values = [v for v in traced.inputs if v in used]
@@ -158,10 +175,8 @@ class Plan:
             bound = self._free.pop()
         except IndexError:
             bound = Bound(self, Memory(self._buffers, self._arena))
-        for array, position in zip(bound.inputs, self.inputs, strict=True):
-            np.copyto(array, given[position])
         try:
-            bound.run()
+            bound.run_for(given)
         except IndexError as error:
             raise IndexingError(str(error)) from None
         out = [a.copy() for a in bound.outputs]
@@ -172,5 +187,7 @@ class Plan:
 
     def finish(self, arrays: list[Array]) -> Any:
         """The model's result from those of `arrays`."""
+        if self.structure == _ALONE:
+            return Tensor(arrays[0], self.dtypes[0], arrays[0].shape, self.backend)
         found = [Tensor(a, d, a.shape, self.backend) for a, d in zip(arrays, self.dtypes, strict=True)]
         return assembled(self.structure, found)

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from ..storage import WIDE, Array
+from .bias import on_row
 from .steps import Writer
-from .tracing import Call
+from .tracing import Call, Value
 
 
 def matmul(w: Writer, call: Call) -> Any:
@@ -25,6 +26,13 @@ def linear(w: Writer, call: Call) -> Any:
     if x.dtype.name in WIDE or (bias is not None and bias.dtype is not x.dtype):
         return False
     out = w.out(call.results[0])
+    row = w.with_one(w.array(x)) if type(x) is Value and on_row(call, x) else None
+    if row is not None:
+        extended = np.ascontiguousarray(np.concatenate([w.array(weight), w.array(bias).reshape(1, -1)]))
+        target = out if out.flags.c_contiguous else w.scratch(out.shape, out.dtype)
+        product(w, row, extended, target.reshape(1, -1))
+        w.copy(target, out)
+        return None
     product(w, w.array(x), w.array(weight), out)
     if bias is not None:
         w.map(np.add, out, w.array(bias), out)

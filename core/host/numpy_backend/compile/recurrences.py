@@ -36,11 +36,9 @@ def lstm_steps(w: Writer, call: Call) -> Any:
     x, matrix = _state(w.array(part)), _state(w.array(recurrent))
     matrix = w.contiguous(matrix)
     h, start = _state(w.array(states[0])), _state(w.array(states[1]))
-    outs = [w.out(value) for value in call.results]
     whole = w.scratch((steps, directions, batch, n), x.dtype)
     y = whole.reshape(steps, *h.shape)
-    c = w.scratch(h.shape, x.dtype)
-    w.copy(start, c)
+    c, before = w.scratch(h.shape, x.dtype), start
     z = w.scratch((*h.shape[:-1], 4 * n), x.dtype)
     enter, leave, keep, new = (z[..., i * n : (i + 1) * n] for i in range(4))
     for t in range(steps - 1, -1, -1) if backwards else range(steps):
@@ -48,15 +46,21 @@ def lstm_steps(w: Writer, call: Call) -> Any:
         w.map(np.add, z, x[..., t, :, :], z)
         _sigmoid(w, z[..., : 3 * n])
         w.map(np.tanh, new, new)
-        w.map(np.multiply, c, keep, c)
+        w.map(np.multiply, before, keep, c)
+        before = c
         w.map(np.multiply, new, enter, new)
         w.map(np.add, c, new, c)
         h = y[t]
         w.map(np.tanh, c, h)
         w.map(np.multiply, h, leave, h)
-    for found, out in zip((whole, h, c), outs, strict=True):
-        w.copy(found.reshape(out.shape), out)
+    _give(w, call, whole, h, c)
     return None
+
+
+def _give(w: Writer, call: Call, *found: Array) -> None:
+    """The results of a call, which lie in arrays without gaps."""
+    for value, array in zip(call.results, found, strict=True):
+        w.put(value, array.reshape(value.shape))
 
 
 def gru_steps(w: Writer, call: Call) -> Any:
@@ -68,7 +72,6 @@ def gru_steps(w: Writer, call: Call) -> Any:
     x, matrix = _state(w.array(part)), w.contiguous(_state(w.array(recurrent)))
     h = _state(w.array(states[0]))
     shift = None if bias_new is None else _state(w.array(bias_new))
-    outs = [w.out(value) for value in call.results]
     whole = w.scratch((steps, directions, batch, n), x.dtype)
     y = whole.reshape(steps, *h.shape)
     back = w.scratch((*h.shape[:-1], 3 * n), x.dtype)
@@ -100,6 +103,5 @@ def gru_steps(w: Writer, call: Call) -> Any:
         w.map(np.multiply, out, update, out)
         w.map(np.add, out, new, out)
         h = out
-    for found, target in zip((whole, h), outs, strict=True):
-        w.copy(found.reshape(target.shape), target)
+    _give(w, call, whole, h)
     return None

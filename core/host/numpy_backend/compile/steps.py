@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -11,7 +12,7 @@ from ....backend.tracing import Trace
 from ....tensor import Tensor
 from ..elementwise import identity
 from ..storage import WIDE, Array, numpy_dtype
-from .bias import on_image
+from .bias import on_image, on_row
 from .layout import from_last, in_order, is_last, to_last
 from .memory import Buffer, Buffers
 from .tracing import Call, Value
@@ -156,6 +157,9 @@ class Writer:
             whole = self._new(value in self.last, shape, dtype)
             self._with_row[value] = whole
             place = whole[:, :-1]
+        if place is None and self._wants_one(value):
+            n = math.prod(value.shape)
+            place = self.buffers.new((1, n + 1), dtype, 1, "row")[:, :n].reshape(value.shape)
         if place is None:
             place = self._new(value in self.last, value.shape, dtype)
         self.put(value, place)
@@ -166,7 +170,7 @@ class Writer:
         the first element of `out` is written, none of them is read but element by element."""
         users = self.users(value)
         placed = len(users) == 1 and users[0].op in ("conv", "concat", "pad", "pool")
-        if not placed and not self._wants_row(value):
+        if not placed and not self._wants_row(value) and not self._wants_one(value):
             for x in operands:
                 if type(x) is not Value:
                     continue
@@ -192,6 +196,20 @@ class Writer:
     def _wants_row(self, value: Value) -> bool:
         """Whether a row of 1 behind the channels spares a convolution its bias."""
         return any(on_image(call, value) for call in self.users(value))
+
+    def _wants_one(self, value: Value) -> bool:
+        """Whether a 1 behind the elements spares a product its bias."""
+        users = self.users(value)
+        while len(users) == 1 and users[0].op == "reshape" and not users[0].keywords:
+            value = users[0].results[0]
+            users = self.users(value)
+        return len(users) == 1 and on_row(users[0], value)
+
+    def with_one(self, array: Array) -> Array | None:
+        """The row whose elements but the last, a 1, are an array; None where there is none."""
+        buffer = self.buffers.of(array)
+        is_row = buffer is not None and buffer.key[3] == "row" and buffer.array.size == array.size + 1
+        return buffer.array if buffer is not None and is_row and array.flags.c_contiguous else None
 
     def with_row(self, x: Any) -> Array | None:
         """The array of x with a row of 1 behind its channels, where x was computed into such a one."""

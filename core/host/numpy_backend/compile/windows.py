@@ -11,12 +11,14 @@ import numpy as np
 from ..elementwise import identity
 from ..storage import WIDE, Array
 from ..windows import taps
-from .bias import in_product
+from .bias import in_product, with_ones
+from .layout import is_last
 from .steps import Writer
 from .tracing import Call, Value
 
 # Elements of the matrix of columns that is made and multiplied at a time.
 BLOCK = 1 << 18
+RUN = 1 << 14  # maximum bytes of an image that is pooled as one run of memory
 
 
 def conv(w: Writer, call: Call) -> Any:
@@ -90,8 +92,12 @@ def _by_lines(w: Writer, columns: Array, matrix: Array, target: Array, rank: int
     taps = math.prod(columns.shape[1:-rank]) // groups
     whole = groups * rows * lines * line
     if batch * whole <= max(BLOCK, matrix.size):  # each part would read all the weights again
-        matrixed = w.scratch((batch, groups, rows, lines * line), columns.dtype)
-        _fill(w, columns, matrixed, taps)
+        if batch * groups == 1:
+            matrixed = with_ones(w, (rows, lines * line), taps, 0, columns.dtype)[None, None]
+            w.copy(columns, matrixed[:, :, :taps].reshape(columns.shape))
+        else:
+            matrixed = w.scratch((batch, groups, rows, lines * line), columns.dtype)
+            _fill(w, columns, matrixed, taps)
         _multiply(w, matrix, matrixed, target)
         return matrixed
     step = max(1, min(lines, BLOCK // (groups * rows * line)))
@@ -130,6 +136,8 @@ def pool(w: Writer, call: Call) -> Any:
     kind = w.array(x).dtype
     image = w.with_border(x, padding, identity("max", kind) if op == "max" else 0)
     combine = np.maximum if op == "max" else np.add
+    if pool_whole(w, call, combine, image):
+        return None
     last = len(kernel) - 1
     for i in range(last):
         parts = taps(image, i + 2, kernel[i], stride[i], dilation[i])
@@ -141,6 +149,40 @@ def pool(w: Writer, call: Call) -> Any:
     out = w.out(call.results[0])
     w.copy(_along_lines(w, combine, image, kernel[last], stride[last], dilation[last]), out)
     return None
+
+
+def pool_whole(w: Writer, call: Call, combine: np.ufunc, image: Array) -> bool:
+    """Pool a small image without gaps as one run of memory along each axis, which calls NumPy on fewer lines; results
+    that mix two lines are left out. Returns whether it is such an image."""
+    _, _, kernel, stride, _, dilation = call.args
+    order = [0, *range(2, image.ndim), 1] if is_last(image) else list(range(image.ndim))
+    memory = image.transpose(order)
+    if memory.nbytes > RUN or not memory.flags.c_contiguous or max(kernel) == 1:
+        return False
+    seen = memory
+    run = memory.reshape(-1)
+    key: list[slice] = [slice(None), slice(None)]
+    for axis, taps_, step, apart in zip(range(2, image.ndim), kernel, stride, dilation, strict=True):
+        at = order.index(axis)
+        shift = apart * math.prod(memory.shape[at + 1 :])
+        used = run.size - shift * (taps_ - 1)
+        if taps_ > 1:
+            seen = w.scratch(memory.shape, memory.dtype)
+            out = seen.reshape(-1)[:used]
+            w.map(combine, run[:used], run[shift : shift + used], out)
+            for i in range(2, taps_):
+                w.map(combine, out, run[i * shift : i * shift + used], out)
+            run = out
+        count = call.results[0].shape[axis]
+        key.append(slice(0, (count - 1) * step + 1, step))
+    found = seen.transpose(np.argsort(order))[tuple(key)]
+    value = call.results[0]
+    users = w.users(value)
+    if len(users) == 1 and users[0].op in ("relu", "clip"):
+        w.put(value, found)  # which it reads as it lies
+    else:
+        w.copy(found, w.out(value))
+    return True
 
 
 def _along_lines(w: Writer, combine: np.ufunc, x: Array, kernel: int, stride: int, dilation: int) -> Array:
