@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from cpu import LEAST, SETTLING, THREADS, opened, prepare, surroundings
 from _cpu_networks import CACHE, ISSUED, SHAPES, inputs, missing
+from cpu import LEAST, SETTLING, THREADS, opened, prepare, surroundings
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
@@ -56,7 +56,9 @@ def exported(commit: str) -> Path:
     from tools import layout
     from tools.mutation.copies import link_imports
 
-    said = subprocess.run(["git", "rev-parse", "--verify", f"{commit}^{{commit}}"], cwd=ROOT, capture_output=True, check=True)
+    said = subprocess.run(
+        ["git", "rev-parse", "--verify", f"{commit}^{{commit}}"], cwd=ROOT, capture_output=True, check=True
+    )
     folder = CACHE / "since" / said.stdout.decode().strip()[:12]
     if not folder.is_dir():
         files = subprocess.run(["git", "archive", commit], cwd=ROOT, capture_output=True, check=True).stdout

@@ -44,7 +44,7 @@ def conv(w: Writer, call: Call) -> Any:
             whole = None if any(low or high for low, high in padding) else w.with_row(x)
             image, row = (image, None) if whole is None else (whole, row)
     if max(kernel) == 1:
-        key = (..., *(slice(None, None, s) for s in stride))
+        key: tuple[Any, ...] = (..., *(slice(None, None, s) for s in stride))
         _by_position(w, image[key], _weights(w, matrix, row, True), target)
     else:
         seen = windows.columns_of(image, kernel, stride, dilation)
@@ -95,7 +95,7 @@ def _by_lines(w: Writer, seen: Array, matrix: Array, target: Array, last: bool) 
         return
     step = min(lines, max(windows.BLOCK // (rows * line), -(-POSITIONS // line)))
     for item, first in product(range(batch), range(0, lines, step)):
-        key = (slice(item, item + 1), ..., slice(first, first + step), *(slice(None),) * (rank - 1))
+        key: tuple[Any, ...] = (slice(item, item + 1), ..., slice(first, first + step), *(slice(None),) * (rank - 1))
         columns = _filled(w, seen[key], rows, last)
         at = (item * lines + first) * line
         place = target[at : at + len(columns)]
