@@ -28,7 +28,7 @@ from .graph import Graph
 from .kernels.layer import Array
 from .plan import plan
 from .program import Program
-from .quantization.agreement import Agreement, compare, notes_on_samples, rounded_weights
+from .quantization.agreement import Agreement, compare, notes_on_samples, outputs_of, rounded_weights
 from .quantization.calibrate import check_samples, observe, ranges_of
 from .quantization.columns import with_columns
 from .quantization.distances import taken_apart
@@ -192,10 +192,11 @@ def calibrated(
     most = min(max(WORK_OF_COMPARING // max(work, 1), FEWEST_COMPARED), MOST_COMPARED)
     step = 1 if graph.states or any(layer.remembers for layer in graph.layers) else max(1, count // most)
     some = {name: x[::step][:most] for name, x in checked.items()}
+    outputs = outputs_of(graph, some)
     best: tuple[Graph, Agreement] | None = None
     for method in methods:
         quantized = quantize_graph(graph, ranges_of(seen, method, options.percentile))
-        agreement = compare(graph, quantized, some)
+        agreement = compare(graph, quantized, some, outputs)
         if best is None or agreement.rms < best[1].rms:
             best = quantized, agreement
     assert best is not None

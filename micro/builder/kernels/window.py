@@ -53,16 +53,19 @@ class Window:
 
     def patches(self, x: Array, fill: int | float) -> Array:
         """What each position covers: (rows, columns, kh, kw, channels), the padding filled with `fill`."""
-        top, left, bottom, right = self.pads
-        padded = np.pad(x, ((top, bottom), (left, right), (0, 0)), constant_values=fill)
-        oh, ow = self.output(x.shape[0], x.shape[1])
+        h, w, c = x.shape
+        if self.is_padded:
+            top, left, bottom, right = self.pads
+            padded = np.full((top + h + bottom, left + w + right, c), fill, x.dtype)
+            padded[top : top + h, left : left + w] = x
+        else:
+            padded = np.ascontiguousarray(x)
+        shape = (*self.output(h, w), *self.kernel, c)
         sy, sx, sc = padded.strides
-        return np.lib.stride_tricks.as_strided(
-            padded,
-            (oh, ow, *self.kernel, x.shape[2]),
-            (sy * self.strides[0], sx * self.strides[1], sy * self.dilations[0], sx * self.dilations[1], sc),
-            writeable=False,
-        )
+        (dy, dx), (down, across) = self.strides, self.dilations
+        found: Array = np.ndarray(shape, x.dtype, padded, strides=(sy * dy, sx * dx, sy * down, sx * across, sc))
+        found.flags.writeable = False  # elements of several positions are one in memory
+        return found
 
 
 @dataclass(frozen=True)
