@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 from emberlet import functional as F
 from emberlet.host.numpy_backend.compile import compile
+from emberlet.module import Module
+from emberlet.param import Param
 from support.rows import every
 
 
@@ -40,6 +42,35 @@ def test_a_model_that_does_little_runs_uncompiled_and_keeps_nothing_of_its_resul
             for part in out if isinstance(out, tuple) else (out,):
                 np.asarray(part)[...] = 9
         np.testing.assert_array_equal(np.asarray(x), 1)
+
+
+def test_a_layer_of_integers_whose_weights_the_model_converts_in_each_call_has_a_plan(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("EMBERLET_PLANS", "")
+    random = np.random.default_rng(2)
+    weight = emberlet.asarray(random.integers(-128, 128, (288, 4000)).astype(np.int8), backend="numpy")
+
+    class Layer(Module):
+        def __init__(self) -> None:
+            self.weight = Param(weight)
+
+        def forward(self, x: emberlet.Tensor) -> emberlet.Tensor:
+            return F.astype(F.matmul_integer(x, self.weight.val()), "float32")
+
+    levels = random.integers(0, 256, (64, 288)).astype(np.uint8)
+    fast = compile(Layer(), emberlet.asarray(levels, backend="numpy"))
+    found = np.asarray(fast(emberlet.asarray(levels, backend="numpy")))
+    np.testing.assert_array_equal(found, levels.astype(np.int64) @ np.asarray(weight).astype(np.int64))
+    assert "quicker uncompiled" not in repr(fast)
+
+
+@pytest.mark.parametrize("twice", [lambda y: (F.reshape(y, y.shape), y), lambda y: (F.permute_dims(y, (0, 1)), y)])
+def test_a_value_that_a_model_returns_as_two_tensors_is_two_tensors(twice: Any) -> None:
+    x = emberlet.asarray(np.ones((2, 3), np.float32), backend="numpy")
+    one, other = compile(lambda a: twice(F.exp(a) + 1))(x)
+    one[...] = 0
+    np.testing.assert_allclose(np.asarray(other), np.full((2, 3), np.e + 1), rtol=1e-6)
 
 
 @every("second", [lambda y: F.permute_dims(y, (0, 1)), lambda y: y[1:], lambda y: F.reshape(y, (-1,))])

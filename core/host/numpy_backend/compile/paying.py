@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 
+from ....backend.tracing import Trace
+from ....tensor import Tensor
 from ..storage import Array
 from .blocks import LONG
 from .lowering import is_view, is_whole
@@ -14,9 +16,15 @@ PRIMITIVE, STEP = 1.5e-6, 0.7e-6  # seconds that a plan saves for each primitive
 SPEED = 1.5e10  # bytes that are copied in a second
 
 
-def pays(writer: Writer, inputs: list[Array], roots: list[Array]) -> bool:
+def converted(trace: Trace) -> int:
+    """The bytes of constant integers that the model converts in each call, where a plan keeps them as floats."""
+    products = [call for call in trace.calls if call.op in ("conv_8bit", "matmul_8bit")]
+    return sum(x.data.nbytes for call in products for x in call.args[:2] if isinstance(x, Tensor))
+
+
+def pays(writer: Writer, inputs: list[Array], roots: list[Array], converted: int = 0) -> bool:
     """Whether the plan of a Writer is quicker than the model itself, which otherwise runs. inputs, roots: the arrays
-    that arguments are copied to, and results from.
+    that arguments are copied to, and results from; converted: bytes that the model converts in each call.
 
     A plan copies what it is given and what it returns. It saves what Python does around every call, memory for what
     lies in between.
@@ -37,7 +45,7 @@ def pays(writer: Writer, inputs: list[Array], roots: list[Array]) -> bool:
     whole = [step for step in writer.steps if is_whole(step)]
     twice = 2 * sum(a.nbytes for step in whole for a in step.writes)
     saved = PRIMITIVE * (len(writer.calls) - len(whole)) + STEP * (len(writer.steps) - len(whole))
-    return saved + (between - twice) / SPEED >= CALL_OF_PLAN + 2 * copied / SPEED
+    return saved + (between - twice + converted) / SPEED >= CALL_OF_PLAN + 2 * copied / SPEED
 
 
 def _owns(writer: Writer, inputs: list[Array], roots: list[Array]) -> bool:

@@ -18,7 +18,7 @@ from .calling import called, quiet
 from .layout import channels_last
 from .lowering import lower
 from .memory import Memory, address
-from .paying import pays
+from .paying import converted, pays
 from .steps import Step, Writer, lifetimes
 from .tracing import Tracing, Value, assembled, trace
 
@@ -95,6 +95,7 @@ class Plan:
         self.backend = eager
         self.structure = traced.structure
         merging.merge(traced)
+        integers = converted(traced)
         exact_sums.keep_floats(traced)
         grids.keep_floats(traced)
         scales.fold(traced)
@@ -114,7 +115,8 @@ class Plan:
         self.root_arrays = [writer.array(v) for v in traced.roots]
         kept = [*self.input_arrays, *self.root_arrays]
         made = all(kind == "tensor" for kind, _ in _parts(self.structure))
-        self.pays = bool(fixed) or not made or traced.shares or pays(writer, self.input_arrays, self.root_arrays)
+        ends = self.input_arrays, self.root_arrays
+        self.pays = bool(fixed) or not made or traced.shares or pays(writer, *ends, integers)
         groups = grouped(writer.steps, writer.buffers, kept)
         self.steps: list[Step] = [s for group in groups for s in group]
         lifetimes(groups, writer.buffers, self.input_arrays, self.root_arrays)

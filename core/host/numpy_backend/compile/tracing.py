@@ -252,10 +252,14 @@ def trace(function: Callable[..., Any], arguments: list[Any], tracing: Tracing, 
         arrays.append(x.data)
         return value, Tensor(Traced(value, x.data), x.dtype, x.shape, tracing)
 
+    whole: dict[Value, Tensor] = {}
+
     def returned(x: Tensor) -> tuple[Value | None, Tensor | None]:
         if isinstance(x.data, Traced):
             shared.extend(np.may_share_memory(x.data.array, a) for a in arrays)
             arrays.append(x.data.array)  # nor may another result share its memory
+            if whole.setdefault(x.data.value, x) is not x:  # as x.reshape(x.shape) is
+                return root(tracing.reshape(x, x.shape))
         return root(x)
 
     try:
@@ -265,7 +269,12 @@ def trace(function: Callable[..., Any], arguments: list[Any], tracing: Tracing, 
     except ValueNeeded:
         raise
     except BackendError as error:  # a tensor of the function's own, which is on the numpy backend itself
-        raise ValueNeeded(f"it cannot be traced: {error}") from error
+        if "different backends" not in str(error):
+            raise ValueNeeded(f"it cannot be traced: {error}") from error
+        raise ValueNeeded(
+            "it cannot be traced: it takes a tensor that is neither its argument nor a parameter; pass that tensor as "
+            "an argument, or keep it in a Param of a module"
+        ) from error
 
 
 def root(x: Tensor) -> tuple[Value | None, Tensor | None]:
