@@ -38,6 +38,7 @@ _SMALL = "-88 if v < -88 else 88 if v > 88 else v"
 _BELOW_ONE = 0.9999999
 
 FUNCTIONS: dict[str, tuple[str, ...]] = {
+    **{name: (f"v = {name}(v)",) for name in ("tanh", "abs", "erf", "sin", "cos", "tan", "asinh", "atan")},
     "affine": ("v = v * {0} + {1}",),
     "clip": ("v = {0} if v < {0} else {1} if v > {1} else v",),
     "leaky_relu": ("v = v if v >= 0 else v * {0}",),
@@ -47,7 +48,6 @@ FUNCTIONS: dict[str, tuple[str, ...]] = {
     "selu": ("v = {1} * (v if v >= 0 else {0} * (exp(v) - 1))",),
     "sigmoid": ("v = 1 / (1 + exp(-v)) if v > -88 else 0.0",),
     "silu": (f"v = v / (1 + {_EXP_MINUS})",),
-    "tanh": ("v = tanh(v)",),
     "gelu": ("v = v * 0.5 * (1 + erf(v * 0.7071067811865476))",),
     "gelu_tanh": ("v = v * 0.5 * (1 + tanh(0.7978845608028654 * (v + 0.044715 * v * v * v)))",),
     "hard_sigmoid": ("v = v * {0} + {1}", "v = 0.0 if v < 0 else 1.0 if v > 1 else v"),
@@ -59,21 +59,14 @@ FUNCTIONS: dict[str, tuple[str, ...]] = {
     "log": ("v = log(v if v > 1e-38 else 1e-38)",),
     "sqrt": ("v = sqrt(v) if v > 0 else 0.0",),
     "reciprocal": ("v = 1 / v if v else 1e38",),
-    "abs": ("v = abs(v)",),
-    "erf": ("v = erf(v)",),
-    "sin": ("v = sin(v)",),
-    "cos": ("v = cos(v)",),
     "floor": ("v = float(floor(v))",),
     "ceil": ("v = float(ceil(v))",),
     "pow": POWER,
     "round": ("v = float(round(v))",),
-    "tan": ("v = tan(v)",),
     "asin": (f"v = asin({_UNIT})",),
     "acos": (f"v = acos({_UNIT})",),
-    "atan": ("v = atan(v)",),
     "sinh": (f"v = sinh({_SMALL})",),
     "cosh": (f"v = cosh({_SMALL})",),
-    "asinh": ("v = asinh(v)",),
     "acosh": ("v = acosh(v if v > 1 else 1)",),
     "atanh": (f"v = atanh(-{_BELOW_ONE} if v < -{_BELOW_ONE} else {_BELOW_ONE} if v > {_BELOW_ONE} else v)",),
     "shrink": ("v = v + {0} if v < -{1} else v - {0} if v > {1} else 0.0",),
@@ -103,7 +96,9 @@ COMPARED = ("greater", "greater_equal", "less", "less_equal", "equal")
 
 def apply(chain: Chain, x: npt.ArrayLike) -> npt.NDArray[np.float32]:
     """The chain's value at each element, in float32. Raises UnsupportedError for an unknown function."""
-    return evaluate(lines(chain), "v", v=np.asarray(x, np.float64)).astype(np.float32)
+    y = evaluate(lines(chain), "v", v=np.asarray(x, np.float64))
+    with np.errstate(over="ignore"):
+        return y.astype(np.float32)
 
 
 def lines(chain: Chain) -> tuple[str, ...]:

@@ -47,16 +47,11 @@ def fuse(graph: Graph) -> Graph:
 def separate_states(graph: Graph) -> Graph:
     """Copy states that are outputs or are written to other states before any state is written, so that the order of
     writing does not matter."""
-    source = {layer.output: layer.inputs[0] for layer in graph.layers if isinstance(layer, Reshape)}
+    root = _roots(graph)
     written = {layer.output for layer in graph.layers if layer.output in graph.states}
     layers: list[Layer] = []
     keeps: list[Layer] = []
     shapes, grids = dict(graph.shapes), dict(graph.grids)
-
-    def root(name: str) -> str:
-        while name in source:
-            name = source[name]
-        return name
 
     def copy_of(name: str, what: str) -> str:
         copied = f"{name}.{what}"
@@ -121,13 +116,7 @@ def _between_integers(graph: Graph) -> Graph:
 
 def moves_into_states(graph: Graph) -> Graph:
     """Write a state that is a slice of a tensor directly when slicing, if nothing reads its old value later."""
-    source = {layer.output: layer.inputs[0] for layer in graph.layers if isinstance(layer, Reshape)}
-
-    def root(name: str) -> str:
-        while name in source:
-            name = source[name]
-        return name
-
+    root = _roots(graph)
     for k, layer in enumerate(graph.layers):
         keep = _sole_reader(graph, layer.output)
         if not isinstance(layer, Move) or not isinstance(keep, Keep) or layer.fill is not None:
@@ -202,8 +191,25 @@ def moves_to_reshapes(graph: Graph) -> Graph:
             return layer
         return Reshape(layer.name, layer.inputs, layer.output, layer.shape)
 
+    return _each(graph, changed)
+
+
+def _each(graph: Graph, changed: Callable[[Layer], Layer]) -> Graph:
+    """The graph with every layer changed; the same one if none is."""
     layers = [changed(layer) for layer in graph.layers]
     return graph if all(a is b for a, b in zip(layers, graph.layers, strict=True)) else graph.with_layers(layers)
+
+
+def _roots(graph: Graph) -> Callable[[str], str]:
+    """Gives the tensor that a name is a reshape of."""
+    source = {layer.output: layer.inputs[0] for layer in graph.layers if isinstance(layer, Reshape)}
+
+    def root(name: str) -> str:
+        while name in source:
+            name = source[name]
+        return name
+
+    return root
 
 
 def _sole_reader(graph: Graph, name: str) -> Layer | None:
@@ -237,8 +243,7 @@ def constants_to_maps(graph: Graph) -> Graph:
             chain += (("clip", (layer.low, layer.high)),)
         return MapFloat(layer.name, layer.inputs, layer.output, layer.shape, chain)
 
-    layers = [changed(layer) for layer in graph.layers]
-    return graph if all(a is b for a, b in zip(layers, graph.layers, strict=True)) else graph.with_layers(layers)
+    return _each(graph, changed)
 
 
 def merge_maps(graph: Graph) -> Graph:

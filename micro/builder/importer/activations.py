@@ -33,36 +33,17 @@ from .masks import hidden, hides, with_mask
 from .state import Importer
 from .table import translates
 
+NAMED = (
+    *(e.Sigmoid, e.Tanh, e.Softplus, e.Softsign, e.Mish, e.Exp, e.Log, e.Sqrt, e.Reciprocal, e.Abs, e.Erf, e.IsNaN),
+    *(e.Sin, e.Cos, e.Tan, e.Asin, e.Acos, e.Atan, e.Sinh, e.Cosh, e.Asinh, e.Acosh, e.Atanh),
+    *(e.Round, e.Floor, e.Ceil, e.Sign),
+)
+"""Operators whose functions have their names."""
+
 PLAIN: dict[type[Node[Any]], Chain] = {
+    **{kind: ((kind.__name__.lower(), ()),) for kind in NAMED},
     e.Relu: (("clip", (0.0, inf)),),
-    e.Sigmoid: (("sigmoid", ()),),
-    e.Tanh: (("tanh", ()),),
     e.HardSwish: (("hard_swish", ()),),
-    e.Softplus: (("softplus", ()),),
-    e.Softsign: (("softsign", ()),),
-    e.Mish: (("mish", ()),),
-    e.Exp: (("exp", ()),),
-    e.Log: (("log", ()),),
-    e.Sqrt: (("sqrt", ()),),
-    e.Reciprocal: (("reciprocal", ()),),
-    e.Abs: (("abs", ()),),
-    e.Erf: (("erf", ()),),
-    e.Sin: (("sin", ()),),
-    e.Cos: (("cos", ()),),
-    e.Tan: (("tan", ()),),
-    e.Asin: (("asin", ()),),
-    e.Acos: (("acos", ()),),
-    e.Atan: (("atan", ()),),
-    e.Sinh: (("sinh", ()),),
-    e.Cosh: (("cosh", ()),),
-    e.Asinh: (("asinh", ()),),
-    e.Acosh: (("acosh", ()),),
-    e.Atanh: (("atanh", ()),),
-    e.Round: (("round", ()),),
-    e.Floor: (("floor", ()),),
-    e.Ceil: (("ceil", ()),),
-    e.IsNaN: (("isnan", ()),),
-    e.Sign: (("sign", ()),),
     e.Neg: (("affine", (-1.0, 0.0)),),
 }
 

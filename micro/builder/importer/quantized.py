@@ -73,6 +73,15 @@ class Parts:
         translate(self.t, node, self.known)
         return self.known[node.outputs[0].name]
 
+    def channels_first(self, x: Argument, last: bool) -> Argument:
+        """The tensor with its channels first, if they are `last`."""
+        rank = len(dims_known(x))
+        return self.make("Transpose", [x], perm=(0, rank - 1, *range(1, rank - 1))) if last else x
+
+    def channels_last(self, y: Argument, last: bool) -> Argument:
+        """Undo `channels_first`."""
+        return self.make("Transpose", [y], perm=(0, *range(2, len(dims_known(y))), 1)) if last else y
+
     def argument(self, i: int) -> Argument:
         return self.node.inputs[i] if self.node.has(i) else ABSENT
 
@@ -123,17 +132,12 @@ def conv(t: Importer, node: Any) -> None:
     last = isinstance(node, p.QLinearConv) and node.config.channels_last
     config = node.config.conv if isinstance(node, p.QLinearConv) else node.config
     parts = Parts(t, node)
-    x = parts.real(0, 1, 2)
-    rank = len(dims_known(x))
-    if last:
-        x = parts.make("Transpose", [x], perm=(0, rank - 1, *range(1, rank - 1)))
+    x = parts.channels_first(parts.real(0, 1, 2), last)
     w = parts.real(3, 4, 5)
     window = node.conv().window() if isinstance(node, p.QLinearConv) else node.window()
     attributes = window_attributes(window, dims_known(x), config.groups)
     y = parts.make("Conv", [x, w, *parts.bias(8, 1, 4)], node.name, **attributes)
-    if last:
-        y = parts.make("Transpose", [y], perm=(0, *range(2, rank), 1))
-    parts.end(y, 6, 7)
+    parts.end(parts.channels_last(y, last), 6, 7)
 
 
 def window_attributes(window: Any, dims: tuple[int, ...], groups: int) -> dict[str, AttributeValue]:
@@ -215,16 +219,11 @@ def concat(t: Importer, node: q.QLinearConcat) -> None:
 
 @translates(q.QLinearAveragePool)
 def average_pool(t: Importer, node: q.QLinearAveragePool) -> None:
-    parts = Parts(t, node)
-    x, last = parts.real(0, 1, 2), node.config.channels_last
-    rank = len(dims_known(x))
-    if last:
-        x = parts.make("Transpose", [x], perm=(0, rank - 1, *range(1, rank - 1)))
+    parts, last = Parts(t, node), node.config.channels_last
+    x = parts.channels_first(parts.real(0, 1, 2), last)
     out = Argument(parts.fresh("pool"), UnknownType())
     y = parts.do(AveragePool(node.name, (x,), (out,), node.config.pool))
-    if last:
-        y = parts.make("Transpose", [y], perm=(0, *range(2, rank), 1))
-    parts.end(y, 3, 4)
+    parts.end(parts.channels_last(y, last), 3, 4)
 
 
 @translates(q.QLinearGlobalAveragePool)

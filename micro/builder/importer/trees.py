@@ -76,31 +76,47 @@ def zip_map(t: Importer, node: ZipMap) -> None:
     t.outputs.labels = tuple(node.config.keys)
 
 
+@dataclass(frozen=True)
+class _Scores:
+    """base: what each target starts with; which: the output with the scores; both_sides: the leaves score the second of
+    two targets."""
+
+    base: tuple[float, ...]
+    aggregate: str
+    transform: str | None
+    which: int = 0
+    both_sides: bool = False
+
+    def divisor(self, drawn: _Drawn) -> int:
+        """Of the sums."""
+        return len(drawn.roots) if self.aggregate == "average" else 1
+
+
 @translates(TreeEnsembleRegressor)
 def regressor(t: Importer, node: TreeEnsembleRegressor) -> None:
     c = node.config
     transform = c.transform if c.n_targets > 1 else None
-    _ensemble(t, node, c.trees, c.base or (0.0,) * c.n_targets, c.aggregate, transform, 0)
+    _ensemble(t, node, c.trees, _Scores(c.base or (0.0,) * c.n_targets, c.aggregate, transform))
 
 
 @translates(TreeEnsemble)
 def ensemble(t: Importer, node: TreeEnsemble) -> None:
     c = node.config
-    _ensemble(t, node, c.trees, (0.0,) * c.n_targets, c.aggregate, c.post_transform, 0)
+    _ensemble(t, node, c.trees, _Scores((0.0,) * c.n_targets, c.aggregate, c.post_transform))
 
 
 @translates(TreeEnsembleClassifier)
 def classifier(t: Importer, node: TreeEnsembleClassifier) -> None:
     c, base = node.config, node.config.base
     if not c.one_sided:
-        sums = _ensemble(t, node, c.trees, base or (0.0,) * len(c.labels), "sum", c.transform, 1)
+        sums = _ensemble(t, node, c.trees, _Scores(base or (0.0,) * len(c.labels), "sum", c.transform, 1))
     else:
         # A single score s; the other one is -s or 1 - s.
         score = base[-1] if base else 0.0
         opposite = not c.gains or c.transform == "sigmoid"
         both = (-score if opposite else 1 - score, score)
         transform = c.transform if c.transform == "sigmoid" else None
-        sums = _ensemble(t, node, c.trees, both, "sum", transform, 1, both_sides=True)
+        sums = _ensemble(t, node, c.trees, _Scores(both, "sum", transform, 1, both_sides=True))
     if sums in t.ranks.sums:
         t.outputs.dropped.add(node.outputs[0].name)  # only the caller reads it
         t.outputs.labels = tuple(c.labels)
@@ -108,20 +124,11 @@ def classifier(t: Importer, node: TreeEnsembleClassifier) -> None:
         decide(t, node.outputs[0], sums, True, c.labels)
 
 
-def _ensemble(
-    t: Importer,
-    node: Node[Any],
-    trees: Trees,
-    base: tuple[float, ...],
-    aggregate: str,
-    transform: str | None,
-    which: int,
-    both_sides: bool = False,
-) -> str:
-    """The name of the sums. which: the output with the scores; both_sides: the leaves score the second of two
-    targets."""
-    if aggregate not in ("sum", "average") or transform not in (None, "softmax", "logistic", "sigmoid"):
-        raise Problem(f"trees with aggregate_function {aggregate} and post_transform {transform} are not supported")
+def _ensemble(t: Importer, node: Node[Any], trees: Trees, scores: _Scores) -> str:
+    """The name of the sums."""
+    how = f"aggregate_function {scores.aggregate} and post_transform {scores.transform}"
+    if scores.aggregate not in ("sum", "average") or scores.transform not in (None, "softmax", "logistic", "sigmoid"):
+        raise Problem(f"trees with {how} are not supported")
     if trees.members is not None:
         raise Problem("trees with BRANCH_MEMBER nodes, which test membership in a set, are not supported")
     held = t.of(node.inputs[0])
@@ -134,64 +141,44 @@ def _ensemble(
         drawn.walk()
         slots = drawn.slots(features)
         if max(map(len, slots.cuts), default=0) < CUTS and len(slots.cuts) <= FEATURES:
-            return _on_ranks(t, node, drawn, slots, base, aggregate, transform, which, both_sides)
+            return _on_ranks(t, node, drawn, slots, scores)
     drawn = _Drawn(trees, None)
     drawn.walk()
-    return _in_floats(t, node, held, drawn, base, aggregate, transform, which, both_sides)
+    return _in_floats(t, node, held, drawn, scores)
 
 
-def _on_ranks(
-    t: Importer,
-    node: Node[Any],
-    drawn: _Drawn,
-    slots: _Slots,
-    base: tuple[float, ...],
-    aggregate: str,
-    transform: str | None,
-    which: int,
-    both_sides: bool,
-) -> str:
+def _on_ranks(t: Importer, node: Node[Any], drawn: _Drawn, slots: _Slots, scores: _Scores) -> str:
     """An ensemble in integers, on the ranks of the model's input."""
     assert drawn.prepared is not None
-    source, step = drawn.prepared.source, drawn.step(base)
-    if aggregate == "average":
-        base = tuple(b * len(drawn.roots) for b in base)
-    nodes = drawn.finished(slots, step, both_sides)
+    source, step = drawn.prepared.source, drawn.step(scores.base)
+    divisor = scores.divisor(drawn)
+    base = tuple(b * divisor for b in scores.base)
+    nodes = drawn.finished(slots, step, scores.both_sides)
     starts = tuple(round(b / step) for b in base)
     wide = max(map(len, slots.cuts), default=0) > 255
-    name = node.outputs[which].name
+    name = node.outputs[scores.which].name
     out = t.layout.store(name, (4 * len(base),), (0,))
     t.layout.shapes[source] = (len(slots.cuts) * (2 if wide else 1),)
     t.ranks.cuts[source] = slots.cuts
     t.ranks.of_nan[source] = slots.nan, slots.copies
-    unit = step / len(drawn.roots) if aggregate == "average" else step
-    t.ranks.sums[out.name] = Sums(unit, {"sigmoid": "logistic"}.get(transform or "", transform))
+    transform = {"sigmoid": "logistic"}.get(scores.transform or "", scores.transform)
+    t.ranks.sums[out.name] = Sums(step / divisor, transform)
     t.add(kernel.Trees(node.name or name, (source,), out.name, nodes, tuple(drawn.roots), starts, wide))
     return out.name
 
 
-def _in_floats(
-    t: Importer,
-    node: Node[Any],
-    held: StoredTensor,
-    drawn: _Drawn,
-    base: tuple[float, ...],
-    aggregate: str,
-    transform: str | None,
-    which: int,
-    both_sides: bool,
-) -> str:
+def _in_floats(t: Importer, node: Node[Any], held: StoredTensor, drawn: _Drawn, scores: _Scores) -> str:
     """An ensemble in float32, on numbers that other layers compute or read too."""
-    drawn.step(base)  # refuses NaN
+    drawn.step(scores.base)  # refuses NaN
+    divisor, transform = scores.divisor(drawn), scores.transform
+    base = tuple(b * divisor for b in scores.base)
     held = t.shaped(held, (held.dims[-1],))
-    out = StoredTensor(t.layout.fresh(node.outputs[which].name), (1, len(base)), (0, 1))
+    out = StoredTensor(t.layout.fresh(node.outputs[scores.which].name), (1, len(base)), (0, 1))
     name = node.name or out.name
     sums = out.name if transform is None else t.layout.fresh(f"{out.name}:sums")
     t.layout.shapes[sums] = t.layout.shapes[out.name] = (len(base),)
-    t.layout.held[node.outputs[which].name] = out
-    divisor = len(drawn.roots) if aggregate == "average" else 1
-    base = tuple(b * divisor for b in base)
-    t.add(TreesFloat(name, (held.name,), sums, drawn.in_floats(both_sides), tuple(drawn.roots), base, divisor))
+    t.layout.held[node.outputs[scores.which].name] = out
+    t.add(TreesFloat(name, (held.name,), sums, drawn.in_floats(scores.both_sides), tuple(drawn.roots), base, divisor))
     if transform == "softmax":
         t.add(SoftmaxFloat(f"{name} softmax", (sums,), out.name, 1, len(base)))
     elif transform is not None:

@@ -49,6 +49,9 @@ PLAIN = {
     "LOGICAL_AND": "And",
     "LOGICAL_OR": "Or",
     "LOGICAL_NOT": "Not",
+    "LOG_SOFTMAX": "LogSoftmax",
+    "TILE": "Tile",
+    "BROADCAST_TO": "Expand",
 }
 
 
@@ -108,11 +111,6 @@ def softmax(t: Converting, op: FileOperator, given: Inputs) -> Argument:
             raise Problem(f"a softmax with beta {beta} is not supported; beta must be 1")
         return t.node("Softmax", [t.node("Mul", [given[0], t.real_constant(beta)])])
     return t.node("Softmax", given)
-
-
-@converts("LOG_SOFTMAX")
-def log_softmax(t: Converting, op: FileOperator, given: Inputs) -> Argument:
-    return t.node("LogSoftmax", given)
 
 
 @converts("L2_NORMALIZATION")

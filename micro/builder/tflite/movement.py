@@ -165,13 +165,3 @@ def gather(t: Converting, op: FileOperator, given: Inputs) -> Argument:
     if op.integer("BatchDims"):
         raise Problem("batched indices are not supported")
     return t.node("Gather", given, axis=op.integer("Axis"))
-
-
-@converts("TILE")
-def tile(t: Converting, op: FileOperator, given: Inputs) -> Argument:
-    return t.node("Tile", given)
-
-
-@converts("BROADCAST_TO")
-def broadcast(t: Converting, op: FileOperator, given: Inputs) -> Argument:
-    return t.node("Expand", given)
