@@ -7,13 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from ..elementwise import clipping
 from ..storage import WIDE, Array
 from .layout import gapless
 from .steps import Writer
 from .tracing import Call, Value
-
-# The ufunc itself: ndarray.clip reaches it through three functions written in Python.
-clipping = getattr(np._core.umath, "clip", np.clip) if hasattr(np, "_core") else np.clip
 
 
 FEW = 1 << 14  # maximum bytes

@@ -11,8 +11,8 @@ from ....backend import get_backend
 from ....backend.tracing import Trace
 from ....dtypes import DType, float32
 from ....tensor import Tensor
+from ..elementwise import clipping
 from . import level_tables
-from .activations import clipping
 from .magnitudes import FINITE, largest
 from .pooling import sees_elements
 from .scales import SCALES, number
@@ -199,11 +199,19 @@ def on_grid(x: Tensor, low: float, high: float) -> Tensor:
     return Tensor(out, float32, out.shape, get_backend("numpy"))
 
 
+def inside(x: Tensor, low: float, high: float) -> Tensor:
+    """`on_grid` of what lies from low to high once it is rounded."""
+    return on_grid(x, low, high)
+
+
 def grid(w: Writer, call: Call) -> None:
-    """Lowers `on_grid`."""
+    """Lowers `on_grid` and `inside`."""
     x, low, high = call.args
     array = w.array(x)
     out = w.out_over(call.results[0], call, x)
+    if call.method is inside and _unsigned(w, call.results[0]):
+        w.map(np.rint, array, out)
+        return
     if low != int(low) or high != int(high):
         w.map(np.rint, array, out)
         w.map(np.add, out, np.float32(0), out)

@@ -12,7 +12,7 @@ from ....errors import IndexingError
 from ....tensor import Tensor
 from .. import NumpyBackend
 from ..storage import Array, numpy_dtype
-from . import counts, exact_sums, grids, merging, relus, rows, scales
+from . import counts, exact_sums, grids, merging, relus, requantizing, rows, scales
 from .blocks import grouped
 from .calling import called, quiet
 from .layout import channels_last
@@ -99,6 +99,7 @@ class Plan:
         exact_sums.keep_floats(traced)
         grids.keep_floats(traced)
         scales.fold(traced)
+        requantizing.shorten(traced)
         relus.delay(traced)
         counts.from_masks(traced)
         rows.as_linear(traced)

@@ -7,6 +7,7 @@ two levels, but for this rounding, may become the other one.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from ....backend import get_backend
 from ....backend.tracing import Trace
 from ....dtypes import float32
 from ....tensor import Tensor
+from .exact_sums import EXACT
 from .level_tables import look_up
 from .magnitudes import FINITE, largest
 from .pooling import sees_elements
@@ -204,6 +206,8 @@ class _Scales:
             self.ends[result] = low, high
             self._requantized(call)
             return False
+        if call.op == "reduce":
+            return self._summed(call)
         if call.op not in _MOVES or (call.op == "pool" and call.args[0] != "max"):
             return False
         operands = list(call.operands())
@@ -220,6 +224,24 @@ class _Scales:
         if len(ends) == len(bases) and (call.op != "pool" or sees_elements(call)):
             self.ends[between] = min(low for low, _ in ends), max(high for _, high in ends)
         self.levels[result] = between, found.pop()  # type: ignore[assignment]
+        return True
+
+    def _summed(self, call: Call) -> bool:
+        """Whether a call adds levels to sums that floats hold exactly."""
+        op, x, *options = call.args
+        base, scale = self._base(x) if type(x) is Value else (x, None)
+        result = call.results[0]
+        if op != "sum" or scale in (None, 1.0) or base not in self.ends or x in self.computed:
+            return False
+        count = math.prod(x.shape) // max(1, math.prod(result.shape))
+        low, high = (end * count for end in self.ends[base])
+        if max(-low, high) >= EXACT:
+            return False
+        bare = Call("reduce", call.method, (op, base, *options), {})
+        bare.results.append(Value(bare, 0, float32, result.shape, result.inputs))
+        self.calls.append(bare)
+        self.ends[bare.results[0]] = low, high
+        self.levels[result] = bare.results[0], scale
         return True
 
     def _scaled(self, call: Call) -> bool:

@@ -13,6 +13,7 @@ from ....tensor import Tensor
 from ..elementwise import identity
 from ..storage import WIDE, Array, numpy_dtype
 from .bias import on_image, on_row
+from .depthwise import border
 from .layout import from_last, in_order, is_last, to_last
 from .memory import Buffer, Buffers
 from .tracing import Call, Value
@@ -226,7 +227,7 @@ class Writer:
             key = (*(slice(None),) * axis, slice(start, start + value.shape[axis]))
             return whole[key]
         if user.op == "conv" and user.args[0] is value and user.args[1] is not value and user.args[2] is not value:
-            return self._with_room(value, user.args[4], 0)
+            return self._with_room(value, border(user), 0)
         if user.op == "pool" and value.dtype.name not in WIDE:
             fill = identity("max", numpy_dtype(value.dtype)) if user.args[0] == "max" else 0
             return self._with_room(value, user.args[4], fill)

@@ -1,0 +1,96 @@
+"""Plans of NumPy calls for quantized networks: fewer calls, the same levels as without a plan."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from emberlet import asarray
+from emberlet import functional as F
+from emberlet.host.numpy_backend.compile import compile
+from support.rows import every
+
+RNG = np.random.default_rng(5)
+LEVELS = np.arange(256)
+
+
+def quantized(x: Any, scale: float, zero: int) -> Any:
+    """x on a grid of 256 levels, as floats."""
+    grid = asarray(np.float32(scale), device=x.backend), asarray(np.uint8(zero), device=x.backend)
+    return F.dequantize_linear(F.quantize_linear(x, *grid), *grid)
+
+
+def both(function: Any, *arrays: Any) -> tuple[Any, Any, str]:
+    """What a function gives with and without a plan, and the plan."""
+    given = [asarray(a) for a in arrays]
+    plan = compile(function, *given).plan()
+    result = plan.finish(plan.arrays([x.data for x in given]))
+    return np.asarray(result), np.asarray(function(*given)), repr(plan)
+
+
+@every(
+    "kernel, stride, padding, dilation, size",
+    [
+        ((3, 3), 1, 1, 1, (8, 8)),
+        ((5, 5), 2, 2, 1, (9, 7)),
+        ((3, 1), (2, 1), (1, 0), 1, (6, 5)),
+        ((1, 3), 1, ((0, 0), (2, 1)), 2, (4, 9)),
+        ((3, 3), 1, 0, 2, (8, 6)),
+        ((2, 4), (3, 2), ((1, 0), (0, 3)), 1, (7, 8)),
+    ],
+)
+def test_depthwise_convolutions_of_levels(kernel: Any, stride: Any, padding: Any, dilation: int, size: Any) -> None:
+    weight, bias = RNG.normal(size=(6, 1, *kernel)).astype(np.float32), RNG.normal(size=6).astype(np.float32)
+    x = RNG.normal(size=(2, 6, *size)).astype(np.float32)
+    x[0, 0, 0, :2] = np.inf, np.nan  # of which levels are finite
+
+    def function(x: Any) -> Any:
+        x = quantized(x, 0.03, 120)
+        parameters = [asarray(p, device=x.backend) for p in (weight, bias)]
+        return F.conv(x, *parameters, stride=stride, padding=padding, dilation=dilation, groups=6)
+
+    found, wanted, plan = both(function, x)
+    assert np.abs(found - wanted).max() < 1e-5
+    assert f"float32[2, 6, {wanted.shape[2]}, {kernel[0]}, {size[1]}]" in plan  # lines, not elements, are copied
+
+
+def test_infinity_stays_in_the_windows_that_see_it() -> None:
+    weight = np.ones((1, 1, 3, 3), np.float32)
+    x = np.zeros((1, 1, 8, 8), np.float32)
+    x[..., 0, 0] = np.inf
+    found, wanted, _ = both(
+        lambda x: F.conv(F.relu(x), asarray(weight, device=x.backend), None, padding=1, groups=1), x
+    )
+    assert np.array_equal(found, wanted) and np.isinf(found).sum() == 4
+
+
+SCALES = [(0.03, 0.02, 0.05), (0.0371246, 0.0371246, 0.07), (1 / 64, 1 / 32, 1 / 16), (0.02801513671875, 0.5, 0.3)]
+
+
+@every("scales, op", [(scales, op) for scales in SCALES for op in ("add", "mul")])
+def test_sums_and_products_of_levels_are_the_same_levels(scales: tuple[float, float, float], op: str) -> None:
+    first, second, third = scales
+    x = ((LEVELS[:, None] - 100) * np.float32(first)).astype(np.float32)
+    y = ((LEVELS - 30) * np.float32(second)).astype(np.float32)
+    zero = 90 if op == "add" else 0
+
+    def function(x: Any, y: Any) -> Any:
+        a, b = quantized(x, first, 100), quantized(y, second, 30)
+        return quantized(a + b if op == "add" else a * b, third, zero)
+
+    found, wanted, _ = both(function, x, y)
+    assert np.array_equal(found, wanted)
+    assert len(np.unique(found)) > 100
+
+
+@pytest.mark.parametrize("scale", [0.055572509765625, 0.0231, 1 / 32])
+@pytest.mark.parametrize("step", [0.035491943359375, 0.0213, 1 / 64])
+def test_a_hard_swish_of_many_levels_is_the_same_levels(scale: float, step: float) -> None:
+    x = np.tile((LEVELS - 99) * np.float32(scale), 64).astype(np.float32)
+
+    def function(x: Any) -> Any:
+        return quantized(F.hardswish(quantized(x, scale, 99)), step, 11)
+
+    found, wanted, plan = both(function, x)
+    assert np.array_equal(found, wanted) and plan.count("multiply") < 5
