@@ -8,7 +8,9 @@ from typing import Any
 import emberlet
 import numpy as np
 import pytest
+from emberlet import functional as F
 from emberlet import nn
+from emberlet.host.numpy_backend.compile import compile
 from onnx import helper, numpy_helper
 from support.onnx_models import assert_same, expected, generated, source
 
@@ -112,6 +114,31 @@ def test_the_layer_holds_the_integers_of_the_file(sequences: int, tmp_path: Any)
         found = found if isinstance(found, tuple) else (found,)
         for a, b in zip(found, wanted, strict=True):
             np.testing.assert_allclose(np.asarray(a), np.asarray(b), atol=1e-6)
+
+
+@pytest.mark.parametrize("largest", [127, 255])
+@pytest.mark.parametrize("directions", ["reverse", "bidirectional"])
+def test_all_steps_at_once_are_the_steps(directions: str, largest: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To the bit, also where sums are too large for float32."""
+    draw, n, width = np.random.default_rng(2), 2 if directions == "bidirectional" else 1, 300
+    x = (draw.normal(size=(4, 2, 3)) * [[[1]], [[0]], [[8]], [[1e-3]]]).astype(np.float32)
+    held = [x]
+    for rows in (3, width):
+        levels = draw.integers(largest - 127, largest + 1, (n, rows, 4 * width)).astype(np.uint8)
+        held += [
+            levels,
+            draw.uniform(1e-4, 1e-3, (n, 4 * width)).astype(np.float32),
+            np.zeros((n, 4 * width), np.uint8),
+        ]
+
+    def run(*given: Any) -> Any:
+        return F.dynamic_quantize_lstm(*given, direction=directions)
+
+    given = [emberlet.asarray(a, device="numpy") for a in held]
+    found = [np.asarray(a) for fast in (run, compile(run, *given)) for a in fast(*given)]
+    monkeypatch.delattr(type(given[0].backend), "quantized_lstm_steps")
+    for a, b in zip(found, [np.asarray(a) for a in run(*given)] * 2, strict=True):
+        assert np.array_equal(a, b)
 
 
 @pytest.mark.parametrize("shape", [(0, 5, 3), (2, 0, 3)])

@@ -300,10 +300,15 @@ class LstmCell(_Cell):
         self.input_forget = input_forget
         self.own = [] if peepholes is None else [self.gate(peepholes, i) for i in range(3)]
 
+    def plain(self):
+        """Whether the cell has the usual functions and no option, as backends compute it."""
+        if self.clip or self.input_forget or self.own:
+            return False
+        return _are(self.f, sigmoid) and _are(self.g, tanh) and _are(self.h, tanh)
+
     def all_steps(self):
         fast = operation(self.backend, "lstm_steps")
-        special = self.clip or self.input_forget or self.own
-        if fast is None or special or not (_are(self.f, sigmoid) and _are(self.g, tanh) and _are(self.h, tanh)):
+        if fast is None or not self.plain():
             return None
         return lambda part, states, backwards: fast(part, self.r, states, backwards)
 

@@ -1,6 +1,7 @@
 """An LSTM with products of 8-bit integers: com.microsoft DynamicQuantizeLSTM."""
 
 from ... import dtypes
+from ...backend import operation
 from ...errors import ShapeError
 from ..movement.rearranging import narrow, permute_dims, reshape
 from ..operands import astype, tensor
@@ -69,7 +70,14 @@ class _QuantizedCell(LstmCell):
     threads, and quantizes the sequences of one thread together.)"""
 
     def all_steps(self):
-        return None  # the state is quantized between steps
+        fast = operation(self.backend, "quantized_lstm_steps")
+        if fast is None or self.dtype is not dtypes.float32 or not self.plain():
+            return None
+        parts = self.weight.parts[self.first : self.first + self.r.shape[0]]
+        weights = [astype(reshape(matrix, (1,) + matrix.shape), self.dtype) for matrix, _ in parts]
+        scales = [astype(reshape(scale, (1, 1, scale.size)), self.dtype) for _, scale in parts]
+        both = [self.backend.concat(x, 0) if len(x) > 1 else x[0] for x in (weights, scales)]
+        return lambda part, states, backwards: fast(part, both[0], both[1], states, backwards)
 
     def back(self, h):
         parts = []

@@ -20,6 +20,7 @@ from . import (
     convolution,
     elementwise,
     integers,
+    quantized_recurrent,
     recurrent,
     storage,
     windows,
@@ -37,7 +38,7 @@ class NumpyBackend(Protocol):
     OVERRIDES: tuple[str, ...] = (
         "dft", "relu", "sigmoid", "softmax", "log_softmax", "gelu", "batch_norm", "layer_norm", "rms_norm", "clip",
         "linear", "signbit", "dot_product_attention", "lstm_steps", "gru_steps", "matmul_8bit", "conv_8bit",
-        "to_levels", "from_levels", "matmul_nbits",
+        "to_levels", "from_levels", "matmul_nbits", "quantized_lstm_steps",
     )  # fmt: skip
     relu = composites.relu
     sigmoid = composites.sigmoid
@@ -53,11 +54,14 @@ class NumpyBackend(Protocol):
     dot_product_attention = attention.dot_product_attention
     lstm_steps = recurrent.lstm_steps
     gru_steps = recurrent.gru_steps
+    directions_apart = staticmethod(recurrent.directions_apart)
     matmul_8bit = integers.matmul_8bit
     conv_8bit = integers.conv_8bit
     to_levels = integers.to_levels
     from_levels = integers.from_levels
     matmul_nbits = block_weights.matmul_nbits
+    quantized_lstm_steps = quantized_recurrent.quantized_lstm_steps
+    multiplies_bytes = True  # plans make floats of levels and their zero point (compile/exact_sums.py)
 
     def _tensor(self, array: Array, dtype: DType) -> Tensor:
         if not isinstance(array, np.ndarray):  # NumPy's functions turn 0-D arrays into scalars

@@ -14,6 +14,14 @@ if TYPE_CHECKING:
     from .backend import NumpyBackend
 
 
+APART = 1 << 21  # bytes of the matrices of two directions that do not stay in the cache together
+
+
+def directions_apart(r: Tensor) -> bool:
+    """Whether a recurrent layer runs one direction after the other: each step then finds its matrix r in the cache."""
+    return r.size * 4 >= APART
+
+
 def _wide(x: Tensor) -> Array:
     """x's array in the dtype of the computation, without the axis of directions if there is only one direction."""
     array: Array = x.data

@@ -3,6 +3,7 @@ after a product needs no conversions then."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -40,9 +41,12 @@ class _Sums:
     def operand(self, x: Value) -> Value | None:
         """The integers that a product reads, as floats: 8-bit levels less their zero point."""
         call, zero = x.call, None
+        if call is not None and call.op == "reshape" and not call.keywords and type(call.args[0]) is Value:
+            whole = self.operand(call.args[0])
+            return None if whole is None else self.emit("reshape", (whole, x.shape), x)
         if call is not None and call.op == "binary" and call.args[0] == "sub":
             _, x, zero = call.args
-            if zero.shape != () and (type(zero) is Value or zero.size != 1):
+            if math.prod(zero.shape) != 1 or len(zero.shape) > len(x.shape):
                 return None
             call = x.call if type(x) is Value else None
         if call is None or call.op != "cast" or type(call.args[0]) is not Value or call.keywords:

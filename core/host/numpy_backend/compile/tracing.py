@@ -127,6 +127,10 @@ class Tracing(Backend):
         self._others[function.__name__] = function
         return self._call(function.__name__, args, {})
 
+    def directions_apart(self, r: Tensor) -> bool:
+        """What the eager backend says of its own tensors, of which only the size counts."""
+        return self.eager.directions_apart(r)
+
     def matmul_nbits(self, x: Any, weight: Any, scales: Any, zero_points: Any = None, *more: Any, **named: Any) -> Any:
         """The product with packed weights; as one with floats, which NumPy multiplies faster than it unpacks bytes,
         where these are constant and the plan's do not take more than FOLDED bytes."""
