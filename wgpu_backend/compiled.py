@@ -10,10 +10,12 @@ from emberlet.sizes.size import SizeNeeded
 from emberlet.tensor import Tensor
 
 from .device import lock, must_await
-from .planned import Planned
+from .planned import Planned, value_of
 
 MAX_SHAPES = 8  # cached plans of one model, one per set of input shapes; the least recently used is evicted
 MAX_OPEN = 4  # plans of one model with open sizes, each for other ranges
+MAX_FIXED = 16  # elements of an input whose values decide which operations run
+MAX_VALUES = 4  # plans for different values of such inputs; with more, the model is cut into pieces
 
 
 def compile(model, *examples, backend=None, tune=False, dims=None):
@@ -31,10 +33,16 @@ def compile(model, *examples, backend=None, tune=False, dims=None):
     Other shapes, also those that a plan with open sizes does not serve, get their own plans at their first call.
     `Compiled.fixed` says why a size could not be left open.
 
-    If the values of a tensor decide which operations the model runs, there is no plan: the operations between two such
-    places run together, with Python in between. A warning says so once, and `Compiled.cut` names the place.
+    If the value of a small input of integers or booleans decides which operations the model runs, there is a plan for
+    each value. If other values decide, there is no plan: the operations between two such places run together, with
+    Python in between. A warning says so once, and `Compiled.cut` names the place.
     """
     return Compiled(model, examples, backend, tune, dims)
+
+
+def _said(kind, shape):
+    kind = kind[0] if isinstance(kind, tuple) else kind
+    return kind if shape is None else "{} {}".format(kind, shape)
 
 
 def _again(model, backend, tune, dims):
@@ -79,6 +87,7 @@ class Compiled:
         self._first = None
         self._open = []
         self._programs = {}
+        self._fixed = ()  # the positions of inputs whose values decide which operations run
         self._laid_out = {}
         self._tune = tune
         self._uses = 0
@@ -98,7 +107,7 @@ class Compiled:
             sizes = ["{} {} to {}".format(*s) for s in planned.plan.counts.symbols]
             plans.append("{} dispatches for {}".format(len(planned.plan.steps), " and ".join(sizes)))
         for key, planned in list(self._programs.items()):
-            shapes = ", ".join(["{} {}".format(*k) if isinstance(k, tuple) else k for k in key])
+            shapes = ", ".join([_said(*k) for k in key])
             plans.append("{} dispatches for ({})".format(len(planned.plan.steps), shapes))
         return "Compiled({}, {})".format(name, "; ".join(plans) or "no plan yet")
 
@@ -131,25 +140,22 @@ class Compiled:
         in place; alone: whether a plan for these shapes alone may be made."""
         if unfit(arguments):
             return None
-        key = []
-        for x in arguments:
-            key.append((x.dtype.name, x.shape) if isinstance(x, Tensor) else repr(x))
-        key = tuple(key)
         with self._lock:
+            key = self._key(arguments)
             found = self._programs.get(key)
             sizes = None
             if found is None and self.cut is None:
                 found, sizes = self._find_open(arguments, rooms)
             if found is None and self.cut is None and alone:
                 try:
-                    found = Planned(self.model, arguments, self.backend, self._laid_out, self._tune, self._owner)
+                    found = self._make(arguments)
                 except ValueNeeded as error:
                     self.cut = error
                     return None
                 except EmberletError:
                     self.unopened = None  # the call is refused, whatever the sizes are
                     raise
-                self._programs[key] = found
+                self._programs[self._key(arguments)] = found
             if found is None:
                 return None
             self._uses += 1
@@ -159,11 +165,53 @@ class Compiled:
                 self._forget_one()
             return found, sizes
 
+    def _key(self, arguments):
+        return tuple(zip(self._kinds(arguments), [getattr(x, "shape", None) for x in arguments]))
+
+    def _kinds(self, arguments):
+        """The dtype of each tensor, with the value where that decides which operations run, and what else there is, as
+        text."""
+        kinds = [x.dtype.name if isinstance(x, Tensor) else repr(x) for x in arguments]
+        for i in self._fixed:
+            if isinstance(arguments[i], Tensor):
+                kinds[i] = (kinds[i], value_of(arguments[i]))
+        return kinds
+
+    def _make(self, arguments):
+        """The Planned for the shapes of these arguments alone. Raises ValueNeeded if there is none."""
+        shapes = [getattr(x, "shape", None) for x in arguments]
+        alike = [key for key in self._programs if [shape for _, shape in key] == shapes]
+        if self._fixed and len(alike) >= MAX_VALUES:
+            names = ", ".join([str(i) for i in self._fixed])
+            what = "the operations of the model depend on the value of input {}, which keeps changing"
+            raise ValueNeeded(what.format(names))
+        rest = self._laid_out, self._tune, self._owner, None, self._fixed
+        try:
+            return Planned(self.model, arguments, self.backend, *rest)
+        except ValueNeeded as error:
+            if not self._fix(error, arguments):
+                raise
+        return self._make(arguments)
+
+    def _fix(self, error, arguments):
+        """Whether inputs that a ValueNeeded names are taken for their values from now on."""
+        more = [i for i in error.inputs if i not in self._fixed]
+        for i in more:
+            x = arguments[i]
+            if not (x.dtype.is_integer or x.dtype.is_bool) or not 0 < x.size <= MAX_FIXED:
+                return False
+        if more:
+            self._fixed = self._fixed + tuple(more)
+            for planned in self._programs.values():
+                self._free(planned)
+            self._programs, self._short = {}, None
+        return bool(more)
+
     def _find_open(self, arguments, rooms=None):
         """(Planned, values of its open sizes) of a plan with open sizes that serves the arguments, made if needed;
         (None, None) if they are to have none."""
         shapes = [x.shape if isinstance(x, Tensor) else None for x in arguments]
-        kinds = [x.dtype.name if isinstance(x, Tensor) else repr(x) for x in arguments]
+        kinds = self._kinds(arguments)
         for planned in self._open:
             sizes = planned.sizes(shapes, kinds, rooms)
             if sizes is not None:
@@ -181,9 +229,10 @@ class Compiled:
             self._opened.extend([n for n in numbers if numbers[n] != self._first[n] and n not in self._opened])
         self.unopened = None
         for attempt in ATTEMPTS[:2] if 0 in numbers.values() else ATTEMPTS:
-            planned = self._make_open(arguments, shapes, kinds, numbers, attempt, rooms)
+            planned = self._make_open(arguments, shapes, numbers, attempt, rooms)
             if planned is None:
                 continue
+            kinds = planned.opening.kinds
             sizes = planned.sizes(shapes, kinds, rooms)
             if sizes is not None or attempt == 0:
                 self._open.append(planned)  # of no use to this call, which has an empty axis, but to later ones
@@ -192,15 +241,15 @@ class Compiled:
                 return planned, sizes
         return None, None
 
-    def _make_open(self, arguments, shapes, kinds, numbers, attempt, rooms=None):
+    def _make_open(self, arguments, shapes, numbers, attempt, rooms=None):
         while True:
             opened = [n for n in self._opened if n not in self.fixed and self._axes.within(n, numbers[n])]
             if not opened:
                 return None
-            opening = Opening(self._axes, opened, numbers, attempt, shapes, kinds, rooms)
+            opening = Opening(self._axes, opened, numbers, attempt, shapes, self._kinds(arguments), rooms)
+            rest = self._laid_out, self._tune, self._owner, opening, self._fixed
             try:
-                model = self.model
-                return Planned(model, arguments, self.backend, self._laid_out, self._tune, self._owner, opening)
+                return Planned(self.model, arguments, self.backend, *rest)
             except SizeNeeded as error:
                 # Fix the size opened last; the others may be left open without it.
                 found = [n for n in opened if n in error.symbols]
@@ -209,6 +258,8 @@ class Compiled:
                 else:
                     rooms = None  # the room of the states cannot be left open
             except ValueNeeded as error:
+                if self._fix(error, arguments):
+                    continue
                 for name in opened:
                     self.fixed[name] = error
             except EmberletError as error:

@@ -30,18 +30,25 @@ def _compute(nodes, backend):
         backend.realize(*[Tensor(n, n.dtype, n.shape, backend) for n in on_gpu])
 
 
+def value_of(x):
+    """A Tensor's elements, as bytes that are compared."""
+    return bytes(x.backend.to_bytes(x))
+
+
 class Planned:
     """A plan with its program, and the conversion of Tensors to inputs and from outputs. plan: the Plan; program: the
-    Program; opening: an Opening if the plan has open sizes, else None; checks: of indices, before each call."""
+    Program; opening: an Opening if the plan has open sizes, else None; checks: of indices, before each call; fixed:
+    {position of an argument that is taken for its value: its bytes}."""
 
-    def __init__(self, model, arguments, backend, memo, tune=False, owner=None, opening=None):
+    def __init__(self, model, arguments, backend, memo, tune=False, owner=None, opening=None, fixed=()):
         self.backend = backend
+        self.fixed = {i: value_of(arguments[i]) for i in fixed if isinstance(arguments[i], Tensor)}
         self.used = 0
         self.opening = opening
         self._latest = None  # (shapes, kinds, sizes) of the last call without rooms
         scope = opening.scope if opening else None
         self._grows = {}
-        traced = trace(model, arguments, backend, opening.shapes if opening else None)
+        traced = trace(model, arguments, backend, opening.shapes if opening else None, fixed)
         merge_levels(traced.roots)
         self.checks = index_checks(traced.roots)
         _compute(constants(traced.roots), backend)

@@ -82,6 +82,36 @@ def test_a_model_that_depends_on_values_has_no_single_plan() -> None:
     assert model._programs == {}
 
 
+def by_rate(x: Any, rate: Any) -> Any:
+    return x * 2.0 if rate == 16000 else x - 1.0
+
+
+@pytest.mark.parametrize("backend", ["wasm", "native"])
+def test_a_small_integer_that_decides_has_a_plan_for_each_value(backend: str) -> None:
+    pytest.importorskip({"wasm": "wasmtime", "native": "llvmlite"}[backend])
+    model = compile(by_rate, backend=backend)
+    x = np.arange(3, dtype=np.float32)
+    wanted = {16000: [0.0, 2.0, 4.0], 8000: [-1.0, 0.0, 1.0]}
+    for rate in (16000, 16000, 8000, 16000, 8000, 8000):
+        for given in (np.array(rate), emberlet.asarray(rate, dtype="int64", backend=backend)):
+            assert np.asarray(model(x, given)).tolist() == wanted[rate]
+    assert len(model._programs) == 2 and model.cut is None
+    assert np.asarray(model(x, 16000)).tolist() == wanted[16000]
+    for rate in range(4):
+        assert np.asarray(model(x, np.array(rate))).tolist() == wanted[8000]
+    assert "which keeps changing" in str(model.cut)  # from then on without a plan
+    assert np.asarray(model(x, np.array(16000))).tolist() == wanted[16000]
+
+
+def test_a_small_integer_decides_beside_an_open_size() -> None:
+    model = compile(by_rate, backend="wasm", dims={"x": {0: "n"}})
+    for n, rate in [(3, 16000), (5, 16000), (5, 8000), (2, 8000), (9, 16000)]:
+        x = np.arange(n, dtype=np.float32)
+        wanted = x * 2 if rate == 16000 else x - 1
+        assert np.asarray(model(x, np.array(rate))).tolist() == wanted.tolist()
+    assert (len(model._open), len(model._programs)) == (2, 0)
+
+
 def test_integers_that_a_plan_cannot_hold_are_refused() -> None:
     model = compile(lambda x, y: y + 1, numbers(2, "int64"), numbers(2, "int64"), backend="wasm")
     large = emberlet.asarray([1, 1 << 31], dtype="int64", backend="numpy")
@@ -137,14 +167,17 @@ def test_a_call_with_a_dict_has_no_plan_and_later_calls_have_one(backend: str) -
 
 
 def of_lengths(x: Any, lengths: Any) -> Any:
-    return F.split_to_sequence(x, lengths)  # which reads the lengths
+    return F.split_to_sequence(x, F.astype(lengths, "int64"))  # which reads them
 
 
 @pytest.mark.parametrize("backend", ["numpy", "wasm"])
 def test_a_result_that_is_an_input_is_the_callers_without_a_plan_too(backend: str) -> None:
     values = np.ones((1, 3), np.float32)
     model = compile(of_lengths, backend="wasm")
-    x, lengths = emberlet.asarray(values, backend=backend), emberlet.asarray(np.array([1]), backend=backend)
+    x, lengths = (
+        emberlet.asarray(values, backend=backend),
+        emberlet.asarray(np.array([1.0], np.float32), backend=backend),
+    )
     (result,) = model(x, lengths)
     assert model.cut
     values[...] = 7.0

@@ -6,9 +6,9 @@ from emberlet.tensor import Tensor
 from .node import CONSTANTS, Node, is_leaf, of_open_size, topological
 
 
-def trace(function, arguments, backend, shapes=None):
+def trace(function, arguments, backend, shapes=None, fixed=()):
     """The Trace of function(*arguments), whose Tensors are taken for their dtypes and shapes; shapes: the arguments'
-    shapes with Sizes for open axes, if any.
+    shapes with Sizes for open axes, if any; fixed: positions of arguments that are taken for their values.
 
     Raises ValueNeeded if the function's control flow depends on values of its inputs, if it draws random numbers
     without a seed, or if an input holds strings.
@@ -17,6 +17,8 @@ def trace(function, arguments, backend, shapes=None):
     def placeholder(i, x):
         if x.dtype.kind == "string":
             raise ValueNeeded("input {} holds strings, which are computed on the host".format(i))
+        if i in fixed:
+            return None, backend.from_bytes(bytes(x.backend.to_bytes(x)), x.dtype, x.shape)
         shape = shapes[i] if shapes else x.shape
         node = Node("input", (), i, x.dtype, shape, backend.given(x.dtype))
         return node, Tensor(node, x.dtype, shape, backend)
