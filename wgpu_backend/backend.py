@@ -285,11 +285,14 @@ class WgpuBackend(LevelProducts):
 
     def _summed(self, function, a, b, terms):
         """A function of int32 values that sums `terms` products: of floats, if these hold the sums."""
-        from .record.byte_words import floats_hold
+        from .record.byte_words import largest_sum
 
-        if not floats_hold(a, b, terms):
+        largest = largest_sum(a, b, terms)
+        if largest is None:
             return function(a, b)
-        return self.cast(function(self.cast(a, dtypes.float32), self.cast(b, dtypes.float32)), dtypes.int32)
+        out = self.cast(function(self.cast(a, dtypes.float32), self.cast(b, dtypes.float32)), dtypes.int32)
+        out.data.bounds = (-largest, largest)
+        return out
 
     def _matmul_levels(self, a, b):
         from .record.byte_words import matmul

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto
 
 QUANTIZED = {"QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear", "QLinearConv", "QLinearMatMul",
-             "ConvInteger", "MatMulInteger"}  # fmt: skip
+             "ConvInteger", "MatMulInteger", "DynamicQuantizeLSTM"}  # fmt: skip
 OPSET = 13  # the first with a scale for each channel
 
 

@@ -15,6 +15,7 @@ from emberlet.wgpu_backend.backend import WgpuBackend
 from emberlet.wgpu_backend.compiled import compile
 from emberlet.wgpu_backend.kernels.table import Options
 from emberlet.wgpu_backend.record import byte_words
+from emberlet.wgpu_backend.record.bounds import interval
 from emberlet.wgpu_backend.record.host_evaluation import values_of
 
 KINDS = (np.int8, np.uint8)
@@ -215,3 +216,16 @@ def test_the_host_sums_the_same_bytes() -> None:
     (found,) = values_of([total.data], backend.host)
     want = np.einsum("mkb,knb->mn", a.astype(np.int64), b.astype(np.int64))
     np.testing.assert_array_equal(np.asarray(found), want)
+
+
+def test_sums_of_few_products_are_known_to_be_small(gpu: Backend) -> None:
+    """Arithmetic in int64 with them need not look at their values."""
+    draw = np.random.default_rng(4)
+    a, b = drawn(draw, np.int8, (3, 5)), drawn(draw, np.uint8, (5, 4))
+    sums = F.matmul_integer(constant(gpu, a), constant(gpu, b))
+    low, high = interval(sums.data)
+    wanted = a.astype(np.int64) @ b
+    assert low <= wanted.min() and wanted.max() <= high <= 5 * 255 * 255
+    found = sums.astype("int64") * 1000
+    assert not sums.data.exact  # nobody looked
+    assert np.array_equal(np.asarray(found), wanted * 1000)

@@ -72,16 +72,16 @@ def conv(x, weight, stride, padding, dilation, groups):
     return total if of_weight is None else backend.binary("sub", total, backend.reshape(of_weight, spread))
 
 
-def floats_hold(a, b, terms):
-    """Whether float32 holds every sum of `terms` products of two tensors' int32 values, which are within 255 of 0: it
-    is added and multiplied faster than int32."""
+def largest_sum(a, b, terms):
+    """The largest sum of `terms` products of two tensors' int32 values, which are within 255 of 0, if float32 holds all
+    of them: it is added and multiplied faster than int32. Else None."""
     if is_open(terms):
-        return False
+        return None
     largest = terms
     for x in (a, b):
         known = interval(x.data)
         largest = largest * (min(REACH, max(-known[0], known[1])) if known else REACH)
-    return largest < EXACT
+    return largest if largest < EXACT else None
 
 
 def _worthwhile(terms, cells):
