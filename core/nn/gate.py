@@ -3,6 +3,7 @@
 from ..errors import ShapeError
 from ..module import Module
 from .initializer import XavierNormal
+from .kept import kept
 from .linear import Linear
 
 
@@ -28,24 +29,12 @@ class GateController(Module):
         return self.input_transform(x) + self.hidden_transform(hidden)
 
 
-class _Packed:
-    """The cache of `packed` in a module: the joined weights, and the data of the Params they were joined from."""
-
-    def __init__(self, sources=(), weights=None):
-        self.sources = sources
-        self.weights = weights
-
-    def __reduce__(self):
-        return _Packed, ()  # copies of the module build their own
-
-
 def packed(module, directions, joined=None):
     """(w, r, b) for `functional.lstm`, `gru` and `rnn`: the gates' weights stacked by rows, the input and recurrent
     biases concatenated (None without biases).
 
     directions: the GateControllers of each direction, in order; joined: another function that joins their weights.
-    The module caches them until the data of a Param changes: by loading, setting, moving or assigning. (Assigning
-    copies the data first, because the cache shares it.)
+    The module keeps them until the data of a Param changes.
     """
     sources = []
     for gates in directions:
@@ -54,16 +43,7 @@ def packed(module, directions, joined=None):
             sources += _data(x.weight) + _data(h.weight)
             if gate.bias:
                 sources += (x.bias.val().data, h.bias.val().data)
-    held = getattr(module, "_packed", None)
-    if held is not None and len(held.sources) == len(sources):
-        i = 0
-        while i < len(sources) and held.sources[i] is sources[i]:
-            i += 1
-        if i == len(sources):
-            return held.weights
-    weights = (joined or _joined)(directions)
-    module._packed = _Packed(sources, weights)
-    return weights
+    return kept(module, "_packed", sources, lambda: (joined or _joined)(directions))
 
 
 def _data(weight):

@@ -156,7 +156,7 @@ class QuantizedLinear(QuantizedLayer, Linear):
         w = self.weight
         if self.input is not None:
             return self._of_integers(x)
-        if w.scheme.value is not None or w.levels is not None:
+        if w.scheme.value is not None or w.levels is not None or w._keeps():
             return linear(x, w.val(), value(self.bias))
         if w.input_scale is not None:
             x = x * w.input_scale.val().astype(x.dtype)

@@ -4,6 +4,7 @@ from .. import dtypes
 from ..backend import operation
 from ..errors import ShapeError
 from ..functional.movement.rearranging import narrow, reshape
+from ..functional.operands import alias
 from ..functional.quantized.packed_weights import dequantize_nbits, unpack_bits
 from ..functional.quantized.quantization import dequantize_linear
 from ..functional.quantized.weights import (
@@ -19,6 +20,7 @@ from ..functional.quantized.weights import (
 )
 from ..module import Module
 from ..param import Param
+from .kept import kept
 from .params import constant, value
 
 
@@ -128,8 +130,24 @@ class QuantizedWeight(Module):
         stored = scale_of(self.scale.val(), value(self.tensor_scale))
         return spread(stored, self.values.shape[1], self.rows, self.shape[self.axis])
 
+    def _keeps(self):
+        """Whether the floats are kept beside the packed weight, as CPython's plain backend does: making them anew takes
+        as long as a product of one row with them."""
+        return getattr(self.values.val().backend, "keeps_weights", False)
+
     def val(self):
         """The weight, dequantized."""
+        if not self._keeps():
+            return self._dequantized()
+        sources = [param.val().data for param in self.params()]
+        return alias(kept(self, "_kept", sources, self._plain))
+
+    def _plain(self):
+        """The weight as elements that wait for nothing."""
+        found = self._dequantized()
+        return found.backend.from_bytes(found.backend.to_bytes(found), found.dtype, found.shape)
+
+    def _dequantized(self):
         values = self.values.val()
         if self.scheme.value is not None:
             real = real_of(values, self.scales(), self.count)

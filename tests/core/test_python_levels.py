@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import pickle
 from typing import Any
 
@@ -9,6 +10,7 @@ import emberlet
 import numpy as np
 import pytest
 from emberlet import functional as F
+from emberlet import nn
 from support.rows import every
 
 X = (np.random.default_rng(0).standard_normal((4, 12, 20)) * 4).astype(np.float32)
@@ -109,3 +111,32 @@ def test_dequantized_numbers_are_of_the_integers_and_scales_that_there_were() ->
         want = levels.astype(np.int32) - 3
         np.testing.assert_array_equal(np.asarray(less), want)
         np.testing.assert_array_equal(np.asarray(found), want * np.float32(0.5))
+
+
+@pytest.mark.parametrize("bits", [8, 4])
+def test_a_layer_keeps_its_weight_as_floats_until_that_changes(bits: int) -> None:
+    draw = np.random.default_rng(bits)
+    model = nn.Linear(64, 8, backend="python")
+    model.weight.set(emberlet.asarray(draw.normal(size=(64, 8)).astype(np.float32), device="python"))
+    layer = nn.Sequential(model)
+    layer.quantize_weights(bits=bits, level=32)
+    weight = layer[0].weight
+    x = emberlet.asarray(draw.normal(size=(1, 64)).astype(np.float32), device="python")
+
+    def product() -> Any:
+        """By the weight of a fresh copy, which keeps nothing yet."""
+        return np.asarray(x) @ np.asarray(copy.deepcopy(weight).val())
+
+    np.testing.assert_allclose(np.asarray(layer(x)), product() + np.asarray(layer[0].bias.val()), atol=1e-5)
+    given = weight.val()
+    given[...] = 0.0  # of the caller alone
+    assert np.asarray(weight.val()).any()
+    for change in (
+        lambda: weight.set(emberlet.asarray(draw.normal(size=(64, 8)).astype(np.float32), device="python")),
+        lambda: weight.scale.set(weight.scale.val() * 2.0),
+        lambda: weight.values.val().__setitem__(0, 7),
+    ):
+        before = np.asarray(layer(x)).copy()
+        change()
+        np.testing.assert_allclose(np.asarray(layer(x)), product() + np.asarray(layer[0].bias.val()), atol=1e-5)
+        assert not np.allclose(np.asarray(layer(x)), before)
