@@ -15,7 +15,7 @@ from emberlet.sizes.size import typical
 
 from ..record.node import ELEMENTWISE, Node, is_inline, is_leaf, is_wide, topological
 from ..run import storage
-from .items import Item, State, Stored, cost, is_simple, joined
+from .items import Item, State, Stored, cost, is_simple, joined, reads
 from .rows import find_regions
 
 MAX_INPUTS = 6  # distinct buffers an item may read: below the 8 storage buffers of a WebGPU stage, for output and slack
@@ -38,12 +38,13 @@ class Fusion:
 
     def __init__(
         self, roots, max_inputs=MAX_INPUTS, packed=True, computed_again=CHEAP, packed_again=CHEAP, max_outside=None,
-        takes_pad=None,
+        takes_pad=None, little=0,
     ):  # fmt: skip
         self.max_inputs = max_inputs
         self.computed_again = computed_again
         self.packed_again = packed_again
         self.takes_pad = takes_pad
+        self.little = little
         self.order = topological(roots)
         self.roots = {}
         for r in roots:
@@ -143,11 +144,13 @@ class Fusion:
 
     def _again(self, node, source):
         """The highest cost at which `source` is computed inside the kernel of `node` anew at every read."""
+        again = reads(node) if len(self.consumers[id(source)]) == 1 else 0
+        few = self.little // again if again else 0
         if source.dtype is node.dtype or node.op not in ("matmul", "conv"):
-            return self.computed_again
+            return max(few, self.computed_again)
         # Operands of products with wider sums: kernels pack them once. In a convolution only the weights are packed.
         once = node.op == "matmul" or (source is node.srcs[1] and node.arg[3] == 1)
-        return self.packed_again if once else self.computed_again
+        return max(few, self.packed_again if once else self.computed_again)
 
     def _visit_rows(self, node, region):
         """The exit of a row region is the anchor of an epilogue, like a single reduction."""

@@ -1,5 +1,8 @@
 """What fusion makes of a graph: items, and what was decided of each node."""
 
+from emberlet.shapes import size
+from emberlet.sizes.size import typical
+
 from ..record.node import CONSTANTS, ELEMENTWISE, is_leaf
 
 # Elementwise operations of about one instruction; all others cost as much as eight of them.
@@ -8,6 +11,15 @@ _CHEAP = (
     "maximum", "minimum", "bitwise_not", "bitwise_and", "bitwise_or", "bitwise_xor", "shift_left", "shift_right",
     "logical_not", "logical_and", "logical_or", "logical_xor", "eq", "ne", "lt", "le", "gt", "ge",
 )  # fmt: skip
+
+
+def reads(node):
+    """How many elements of an operand a product or convolution reads, again and again; 0 for other nodes."""
+    if node.op not in ("matmul", "conv", "dot_bytes"):
+        return 0
+    weight = node.srcs[1].shape
+    terms = weight[-2] if node.op != "conv" else size(weight[1:])
+    return typical(node.count * terms)
 
 
 class Item:

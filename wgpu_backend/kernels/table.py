@@ -34,6 +34,7 @@ class Options:
 
     packed_again = CHEAP  # the same for operands that a kernel packs first
     takes_pad = None  # which convolutions add the border of their padded pictures themselves
+    little = 1 << 20  # operations that take no longer than one more dispatch: a small product computes its operand anew
     computed_again = CHEAP  # the highest cost of an inlined operand that a kernel recomputes at every read
 
     def alike(self):

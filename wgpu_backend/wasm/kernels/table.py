@@ -18,6 +18,7 @@ class Options:
     max_bindings = 14
     page_bytes = 1 << 32
     computed_again = 0
+    little = 0
     packed_again = 5  # casts and a zero point
     subgroups = False
 
