@@ -13,7 +13,6 @@ from .layout import gapless
 from .steps import Writer
 from .tracing import Call, Value
 
-
 FEW = 1 << 14  # maximum bytes
 
 
