@@ -1,12 +1,11 @@
 """The kernel of a row region: one workgroup per row (one invocation, if rows are short or many)."""
 
-from emberlet.shapes import size
-from emberlet.sizes.questions import known_equal
 from emberlet.sizes.size import most, typical
 
 from ..lower import index as ix
 from ..lower.kernel_ir import Frame
 from ..lower.lowering import Lowering
+from ..lower.rows import Rows, extents
 from ..render import wgsl
 from ..run import storage
 from .loop import (
@@ -28,10 +27,7 @@ from .loop import (
 def rows(item, stored, name, options):
     """The Kernel of a "rows" item, whose anchor's arg is the Region."""
     region = item.anchor.arg
-    length = 1
-    for a in region.axes:
-        length *= region.full[a]
-    count = size(region.reductions[0].shape)
+    length, count = extents(region)
     alone = typical(length) <= 32 or (options.software and typical(count) >= 32) or typical(count) >= 1 << 16
     alone = alone and length * (len(region.reductions) + 1) <= MAX_ITERATIONS
     width = 1
@@ -44,32 +40,21 @@ def rows(item, stored, name, options):
 
 class _Rows:
     def __init__(self, item, stored, region, length, count, width):
-        self.item = item
         self.region = region
         self.length = length
         self.count = count
         self.width = width
         self.lowering = Lowering(item, stored)
-        kept = [1 if i in region.axes else region.full[i] for i in range(len(region.full))]
-        self.row = ix.unflatten(ix.counter("g", count), kept)
-        inner = ix.unflatten(ix.counter("r", length), [region.full[a] for a in region.axes])
-        self.full = list(self.row)
-        for i in range(len(region.axes)):
-            self.full[region.axes[i]] = inner[i]
 
     def kernel(self, name):
         low, region = self.lowering, self.region
-        names = ["red{}".format(k) for k in range(len(region.reductions))]
-        bodies = []
-        for k in range(len(names)):
-            bodies.append(low.value(region.reductions[k].srcs[0], self.full))
-            self._fix(region.reductions[k], names[k])
-        scalars = [low.value(s, self.row) for s in region.scalars]
-        per_row = not known_equal(region.exit.shape, region.full)
-        result, store = low.place(self.row if per_row else self.full)
+        found = Rows(low, region, ix.counter("g", self.count), ix.counter("r", self.length))
+        scalars = [low.value(s, found.row) for s in region.scalars]
+        per_row = found.per_row
+        result, store = low.place(found.row if per_row else found.full)
         out = wgsl.Renderer(low.slots)
-        for k in range(len(names)):
-            self._stage(out, names[k], region.reductions[k], bodies[k])
+        for k in range(len(found.bodies)):
+            self._stage(out, "red{}".format(k), region.reductions[k], found.bodies[k])
             # Values that depend only on finished reductions are computed before the loops that use them.
             for s in range(len(scalars)):
                 if self._ready(region.scalars[s], region.reductions[: k + 1]):
@@ -92,13 +77,6 @@ class _Rows:
             values["flat"] = flat(groups, "lane", WORKGROUP)
         values["length"] = self.length
         return finish(Frame(name, low.slots, self.count), "rows.wgsl", values, spread(groups))
-
-    def _fix(self, reduction, name):
-        """Make the reduction evaluate to the variable that holds its result."""
-        value = self.lowering.build.make("variable", storage.register(reduction.dtype), (), name)
-        if reduction.arg[0] in ("sum", "prod"):
-            value = self.lowering.round(value, reduction.dtype)
-        self.lowering.fix(reduction, value)
 
     def _ready(self, scalar, done):
         for s in scalar.srcs:

@@ -8,6 +8,7 @@ sibling run before it, found by bisection.
 from ..lower import index as ix
 from ..lower.kernel_ir import Frame, coordinates
 from ..lower.lowering import Lowering
+from ..lower.operations import sort_key
 from ..render import wgsl
 from ..render.arrays import assignment
 from .loop import WORKGROUP, finish, flat, spread
@@ -23,14 +24,6 @@ def run_length(length):
     return run
 
 
-def _key(lowering, node, indices, descending):
-    value = lowering.value(node, indices)
-    if value.type == "bool":
-        value = lowering.build.make("cast", "u32", (value,))
-    key = lowering.build.make("function", "u32", (value,), ("sort_key_" + value.type,))
-    return lowering.build.make("bitwise_not", "u32", (key,)) if descending else key
-
-
 def sort_runs(item, stored, name):
     """The Kernel of a "sort_runs" item: source x, arg descending; positions (i32), sorted within each run."""
     node = item.anchor
@@ -42,7 +35,7 @@ def sort_runs(item, stored, name):
     lowering = Lowering(item, stored)
     at = coordinates("line", x.shape[:-1]) + [ix.counter("r", length)]
     read = wgsl.Renderer(lowering.slots)
-    key = read.name(_key(lowering, x, at, node.arg))
+    key = read.name(sort_key(lowering, x, at, node.arg))
     values = {
         "fold": read.text(),
         "key": key,
@@ -69,7 +62,7 @@ def merge_runs(item, stored, name):
 
     def position_and_key(counter):
         place = lowering.value(positions, list(line) + [ix.counter(counter, length)])
-        return place, _key(lowering, x, list(line) + [ix.of_value(place, 0, length - 1)], descending)
+        return place, sort_key(lowering, x, list(line) + [ix.of_value(place, 0, length - 1)], descending)
 
     place, key = position_and_key("r")
     mine = wgsl.Renderer(lowering.slots)

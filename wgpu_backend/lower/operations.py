@@ -47,6 +47,15 @@ def _binary(self, node, indices):
     return out if op in _EXACT else self.round(out, node.dtype)
 
 
+def sort_key(self, node, indices, descending):
+    """The element as an unsigned number of the same order (shaders/math.wgsl), or of the reverse one."""
+    value = self.value(node, indices)
+    if value.type == "bool":
+        value = self.build.make("cast", "u32", (value,))
+    key = self.build.make("function", "u32", (value,), ("sort_key_" + value.type,))
+    return self.build.make("bitwise_not", "u32", (key,)) if descending else key
+
+
 def undisguised(build, op, a, b):
     """x * 0, 0 / x, x / 0, x / infinity and x with itself, written so that shader compilers cannot simplify them to a
     wrong value for infinities, NaN and 0. None for anything else."""

@@ -5,13 +5,13 @@ from emberlet.sizes.size import is_open, typical
 
 from ...lower import index as ix
 from ...lower.lowering import Lowering
-from ...lower.operations import lookup
+from ...lower.operations import lookup, sort_key
 from ...lower.reductions import identity
 from ...run import storage
 from ..assembler import i32, memory, op, select
 from . import operations
 from .emitter import size, splat
-from .nest import FOLDS, Space, _places, begin, by_vectors, contiguity, cuts_of, finish, operations_const, over
+from .nest import FOLDS, Space, begin, by_vectors, contiguity, cuts_of, finish, operations_const, over, over_spaces
 
 
 class _Scan:
@@ -20,12 +20,15 @@ class _Scan:
         (x,) = node.srcs
         axis = node.arg[1]
         self.low = low = Lowering(item, stored)
-        self.out = out
+        self.out, self.inner = out, Space("none", 1)
         at = ix.unflatten(out.flat, x.shape[:axis] + x.shape[axis + 1 :])
         at.insert(axis, ix.counter("r", x.shape[axis]))
         self.body = low.value(x, at)
         total = low.round(low.build.make("reduced", storage.register(x.dtype)), node.dtype)
         self.result, self.store = low.place(at, total)
+
+    def cuts(self):
+        return cuts_of(self.low.build.values.values(), (self.store,), "g")
 
 
 def cumulative(item, stored, name):
@@ -33,14 +36,7 @@ def cumulative(item, stored, name):
     node = item.anchor
     op_name, axis = node.arg
     length = node.shape[axis]
-    cuts = ()
-    for _ in range(3):
-        plan = _Scan(item, stored, Space("g", node.count // length, cuts))
-        found = cuts_of(plan.low.build.values.values(), (plan.store,), "g")
-        more = tuple(_places(plan.out, found))
-        if not more:
-            break
-        cuts += more
+    plan = over_spaces(lambda out, _: _Scan(item, stored, Space("g", node.count // length, out)))
     slots = plan.low.slots
     e = begin(name, slots)
     f = e.f
@@ -137,12 +133,7 @@ def sort(item, stored, name):
     length = x.shape[-1]
     low = Lowering(item, stored)
     at = ix.unflatten(ix.counter("line", node.count // length), x.shape[:-1]) + [ix.counter("r", length)]
-    value = low.value(x, at)
-    if value.type == "bool":
-        value = low.build.make("cast", "u32", (value,))
-    key = low.build.make("function", "u32", (value,), ("sort_key_" + value.type,))
-    if node.arg:
-        key = low.build.make("bitwise_not", "u32", (key,))
+    key = sort_key(low, x, at, node.arg)
     e = begin(name, low.slots)
     f = e.f
     f.scratch = 12 * length

@@ -165,16 +165,17 @@ class _Plan:
         return cuts_of(self.low.build.values.values(), (self.store,), "")
 
 
-def _spaces(item, stored, first):
-    """A _Plan whose counters are split where digits of them are needed; first(out cuts, inner cuts) makes one."""
+def over_spaces(made):
+    """made(out cuts, inner cuts): a plan with the Spaces `out` and `inner`, whose counters are split where digits of
+    them are needed."""
     out_cuts, inner_cuts = (), ()
     for _ in range(3):
-        plan = first(out_cuts, inner_cuts)
+        plan = made(out_cuts, inner_cuts)
         found = plan.cuts()
         more = [tuple(_places(s, found)) for s in (plan.out, plan.inner)]
         if more == [(), ()]:
             break
-        out_cuts, inner_cuts = tuple(out_cuts) + more[0], tuple(inner_cuts) + more[1]
+        out_cuts, inner_cuts = out_cuts + more[0], inner_cuts + more[1]
     return plan
 
 
@@ -196,11 +197,7 @@ def loop(item, stored, name, lanes=4):
     anchor = item.anchor
     count = (item.node if anchor is None else anchor).count
     terms = specification(anchor).size() if anchor is not None else 1
-
-    def first(out_cuts, inner_cuts):
-        return _Plan(item, stored, Space("g", count, out_cuts), Space("r", terms, inner_cuts))
-
-    plan = _spaces(item, stored, first)
+    plan = over_spaces(lambda out, inner: _Plan(item, stored, Space("g", count, out), Space("r", terms, inner)))
     while lanes > 4:
         writer = _Writer(plan, name, lanes=lanes)
         if writer.lanes:

@@ -1,43 +1,29 @@
 """The kernel of a row region, such as a softmax or a normalization (fuse/rows.py)."""
 
+from emberlet.shapes import size
 from emberlet.sizes.size import is_open, typical
 
-from ...lower import index as ix
 from ...lower.lowering import Lowering
 from ...lower.reductions import identity
+from ...lower.rows import Rows, extents
 from ...run import storage
 from ..assembler import memory
 from .emitter import splat
-from .nest import Space, _places, begin, by_vectors, contiguity, cuts_of, finish, fold, operations_const, over
+from .nest import Space, begin, by_vectors, contiguity, cuts_of, finish, fold, operations_const, over, over_spaces
 
 KEPT = 1 << 16  # elements of the longest row whose values are kept
 
 
-class _Rows:
+class _Rows(Rows):
     """What a row region computes over given spaces."""
 
     def __init__(self, item, stored, out, inner):
-        self.region = region = item.anchor.arg
+        self.region = item.anchor.arg
         self.low = low = Lowering(item, stored)
         self.out, self.inner = out, inner
-        self.inner_count = 1
-        for _, extent in inner.counters:
-            self.inner_count *= extent
-        kept = [1 if i in region.axes else region.full[i] for i in range(len(region.full))]
-        row = ix.unflatten(out.flat, kept)
-        within = ix.unflatten(inner.flat, [region.full[a] for a in region.axes])
-        full = list(row)
-        for i in range(len(region.axes)):
-            full[region.axes[i]] = within[i]
-        self.bodies = []
-        for k, reduction in enumerate(region.reductions):
-            self.bodies.append(low.value(reduction.srcs[0], full))
-            value = low.build.make("variable", storage.register(reduction.dtype), (), "red{}".format(k))
-            if reduction.arg[0] in ("sum", "prod"):
-                value = low.round(value, reduction.dtype)
-            low.fix(reduction, value)
-        self.per_row = region.exit.shape != region.full
-        self.result, self.store = low.place(row if self.per_row else full)
+        self.inner_count = size([extent for _, extent in inner.counters])
+        Rows.__init__(self, low, self.region, out.flat, inner.flat)
+        self.result, self.store = low.place(self.row if self.per_row else self.full)
 
     def cuts(self):
         return cuts_of(self.low.build.values.values(), (self.store,), "")
@@ -45,20 +31,8 @@ class _Rows:
 
 def rows(item, stored, name, lanes=4):
     """The Kernel of a "rows" item, whose anchor's arg is the Region. lanes: as in nest.loop."""
-    region = item.anchor.arg
-    length, count = 1, 1
-    for a in region.axes:
-        length *= region.full[a]
-    for d in region.reductions[0].shape:
-        count *= d
-    out_cuts, inner_cuts = (), ()
-    for _ in range(3):
-        plan = _Rows(item, stored, Space("g", count, out_cuts), Space("r", length, inner_cuts))
-        found = plan.cuts()
-        more = [tuple(_places(s, found)) for s in (plan.out, plan.inner)]
-        if more == [(), ()]:
-            break
-        out_cuts, inner_cuts = out_cuts + more[0], inner_cuts + more[1]
+    length, count = extents(item.anchor.arg)
+    plan = over_spaces(lambda out, inner: _Rows(item, stored, Space("g", count, out), Space("r", length, inner)))
     while lanes > 4:
         kernel, e = _write(plan, name, lanes)
         if kernel and not e.by_one:
