@@ -24,9 +24,8 @@ from .run.runtime import Program
 AHEAD = 16  # steps that are submitted before Python waits for the GPU
 
 
-class Engine:
-    """The memory of the parameters and states of a step, and its plans. They are known by the side, 0 or 1, that holds
-    the current values."""
+class RecordedEngine:
+    """What engines share whose steps are recorded. like: a Node of each value's dtype and shape."""
 
     CUT = ValueNeeded
     NUMBERS = dtypes.float32
@@ -34,8 +33,34 @@ class Engine:
     def __init__(self, backend):
         self.backend = backend
         self.drawing = backend.host
+        self.like = []
+
+    def values(self, _):
+        """Tensors of the dtypes and shapes of all values."""
+        return [Tensor(n, n.dtype, n.shape, self.backend) for n in self.like]
+
+    def trace(self, function, arguments, opening):
+        """Trace the function without making a plan of it."""
+        trace(function, arguments, self.backend, None if opening is None else opening.shapes)
+
+    def like_of(self, x):
+        """The Node of a value like x."""
+        return Node("input", (), None, x.dtype, x.shape, self.backend.given(x.dtype))
+
+
+def arguments_of(engine, numbers, words, batch):
+    """The arguments of a StepFunction, None for the values."""
+    first = engine.backend.host.from_list([float(n) for n in numbers], dtypes.float32, (len(numbers),))
+    return [first] + words + [None] * len(engine.like) + batch
+
+
+class Engine(RecordedEngine):
+    """The memory of the parameters and states of a step, and its plans. They are known by the side, 0 or 1, that holds
+    the current values."""
+
+    def __init__(self, backend):
+        RecordedEngine.__init__(self, backend)
         self.sides = ([], [])  # Allocations
-        self.like = []  # a Node of each value's dtype and shape
         self.generation = 0  # of the allocations
         self._submitted = 0
 
@@ -44,9 +69,8 @@ class Engine:
         self.sides = ([None] * count, [None] * count)
         self.like = [None] * count
         for x in states:
-            self.sides[0].append(None)
-            self.sides[1].append(None)
-            self.like.append(None)
+            for values in (*self.sides, self.like):
+                values.append(None)
             self.load(0, len(self.like) - 1, x)
         return 0
 
@@ -55,7 +79,7 @@ class Engine:
         backend, device = self.backend, self.backend.device
         like = self.like[i]
         if like is None or like.dtype is not x.dtype or like.shape != x.shape:
-            like = self.like[i] = Node("input", (), None, x.dtype, x.shape, backend.given(x.dtype))
+            like = self.like[i] = self.like_of(x)
             self.sides[0][i] = self.sides[1][i] = device.allocate(like.nbytes)
             self.generation += 1
         if x.data.op not in ("data", "buffer"):
@@ -87,14 +111,6 @@ class Engine:
         found = _buffer(like, self.backend)
         self._copy([(self.sides[side][i], found.buffer)])
         return Tensor(found, like.dtype, like.shape, self.backend)
-
-    def values(self, side):
-        """Tensors of the dtypes and shapes of all values."""
-        return [Tensor(n, n.dtype, n.shape, self.backend) for n in self.like]
-
-    def trace(self, function, arguments, opening):
-        """Trace the function without making a plan of it."""
-        trace(function, arguments, self.backend, None if opening is None else opening.shapes)
 
     def plan(self, function, arguments, opening):
         """The plan of a StepFunction."""
@@ -215,9 +231,7 @@ class StepPlan(Planned):
 
     def step(self, engine, side, numbers, words, batch, values):
         """Submit the step from the values of one side to the other; returns what the loss function returned."""
-        host = engine.backend.host
-        arguments = [host.from_list([float(n) for n in numbers], dtypes.float32, (len(numbers),))] + words
-        arguments += [None] * len(engine.like) + batch
+        arguments = arguments_of(engine, numbers, words, batch)
         there = {}  # argument in the GPU's memory -> its Allocation
         for node in self.arguments:
             x = arguments[node.arg] if node.arg not in self.positions else None

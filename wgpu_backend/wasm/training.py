@@ -1,29 +1,18 @@
 """Runs training steps (core/training_step) in WebAssembly. The values are bytes in Python's memory between steps."""
 
-from emberlet import dtypes
 from emberlet.backend.axes import closed
 from emberlet.backend.structure import assemble, leaves
-from emberlet.backend.tracing import ValueNeeded
 from emberlet.sizes.questions import known_equal
 from emberlet.tensor import Tensor
 
 from ..planned import Planned
 from ..record.node import Node
-from ..record.tracing import trace
 from ..run import storage
-from ..training import new_values, refuse_open
+from ..training import RecordedEngine, arguments_of, new_values, refuse_open
 
 
-class Engine:
+class Engine(RecordedEngine):
     """The plans of a step. The current values are known by a list of their words."""
-
-    CUT = ValueNeeded
-    NUMBERS = dtypes.float32
-
-    def __init__(self, backend):
-        self.backend = backend
-        self.drawing = backend.host
-        self.like = []  # a Node of each value's dtype and shape
 
     def begin(self, count, states):
         """Start with `count` parameters, to be loaded, and the states; returns the values."""
@@ -35,21 +24,13 @@ class Engine:
 
     def load(self, values, i, x):
         """Take the elements of x as value number i."""
-        like = self.like[i] = Node("input", (), None, x.dtype, x.shape, self.backend.given(x.dtype))
+        like = self.like[i] = self.like_of(x)
         values[i] = bytes(storage.widen(self.backend.to_bytes(x), x.dtype, x.size, like.word))
 
     def read(self, values, i):
         """Value number i."""
         n = self.like[i]
         return Tensor(Node("data", (), values[i], n.dtype, n.shape, n.word), n.dtype, n.shape, self.backend)
-
-    def values(self, values):
-        """Tensors of the dtypes and shapes of all values."""
-        return [Tensor(n, n.dtype, n.shape, self.backend) for n in self.like]
-
-    def trace(self, function, arguments, opening):
-        """Trace the function without making a plan of it."""
-        trace(function, arguments, self.backend, None if opening is None else opening.shapes)
 
     def plan(self, function, arguments, opening):
         """The plan of a StepFunction."""
@@ -78,9 +59,7 @@ class StepPlan(Planned):
 
     def step(self, engine, values, numbers, words, batch, atoms):
         """(what the loss function returned, the new values)."""
-        host = engine.backend.host
-        arguments = [host.from_list([float(n) for n in numbers], dtypes.float32, (len(numbers),))] + words
-        arguments += [None] * len(values) + batch
+        arguments = arguments_of(engine, numbers, words, batch)
         sizes = None if atoms is None else tuple(atoms[: len(self.opening.names)])
         data = self.words(arguments, sizes, self.positions)
         for k in range(len(self.arguments)):
