@@ -132,7 +132,7 @@ class _Attention:
         for r in range(self.rows):
             factor = wgsl.literal(scale, "f32")
             for c in range(len(queries[r])):
-                out.line("let q{}_{} = {} * {};".format(r, c, self._vec(out, queries[r][c]), factor))
+                out.line("let q{}_{} = {} * {};".format(r, c, out.four(queries[r][c]), factor))
             for c in range(len(values)):
                 out.line("var o{}_{} = vec4<f32>();".format(r, c))
             out.line("var top{} = {};".format(r, sink_top))
@@ -140,10 +140,10 @@ class _Attention:
         first, step = ("slice", "j += {}u".format(self.split)) if self.split > 1 else ("0u", "j++")
         out.open("for (var j = {}; j < {}u; {}) {{".format(first, self.keys, step))
         for c in range(len(keys)):
-            out.line("let k{} = {};".format(c, self._vec(out, keys[c])))
+            out.line("let k{} = {};".format(c, out.four(keys[c])))
         self._scores(out, len(keys), softcap, added)
         for c in range(len(values)):
-            out.line("let x{} = {};".format(c, self._vec(out, values[c])))
+            out.line("let x{} = {};".format(c, out.four(values[c])))
             for r in range(self.rows):
                 out.line("o{0}_{1} = o{0}_{1} * shrink{0} + x{1} * weight{0};".format(r, c))
         out.close()
@@ -196,11 +196,6 @@ class _Attention:
         out.line("return;")
         out.close()
 
-    def _vec(self, out, four):
-        if four[0].op == "component" and four[0].attr == 0:
-            return out.name(four[0].args[0])
-        return "vec4<f32>({})".format(", ".join([out.name(v) for v in four]))
-
     def _results(self, lines):
         """Per query the (Value, store Index) of every element of its result."""
         out = []
@@ -213,21 +208,13 @@ class _Attention:
                 cells.append(self.low.place(at, self.low.round(value, self.node.dtype)))
             out.append(cells)
         self.vector_out = self.item.node.word[0] == "f" and self.depth % 4 == 0
-        for cells in out:
-            for at in range(0, self.depth, 4):
-                if self.vector_out and not ix.consecutive([store for _, store in cells[at : at + 4]]):
-                    self.vector_out = False
+        self.vector_out = self.vector_out and all(ix.all_in_fours(cells) for cells in out)
         return out
 
     def _store(self, out, results):
         for r in range(self.rows):
             if self.ragged and r:
                 out.open("if ({} < {}u) {{".format(out.index(self.lines[r]), self.length))
-            for d in range(0, self.depth, 4 if self.vector_out else 1):
-                value, store = results[r][d]
-                if self.vector_out:
-                    out.store_four(results[r][d : d + 4])
-                else:
-                    out.store(store, value)
+            out.store_all(results[r], self.vector_out)
             if self.ragged and r:
                 out.close()

@@ -152,10 +152,7 @@ class _Blocked:
         out.line("let within{} = ({}) / {}u;".format(u, at, width))
         out.line("let column{} = ({}) % {}u;".format(u, at, width))
         out.line("let k{0} = step * {1}u + within{0};".format(u, self.depth))
-        if four[0].op == "component":
-            text = out.name(four[0].args[0])
-        else:
-            text = "vec4<f32>({})".format(", ".join([out.name(v) for v in four]))
+        text = out.four(four)
         if ragged:
             text = "select(vec4<f32>(), {}, k{} < {}u)".format(text, u, inner)
         out.line("right_tile[within{0} * {1}u + column{0}] = {2};".format(u, width, text))
@@ -176,9 +173,7 @@ class _Blocked:
                 value = low.round(value, self.item.anchor.dtype)
                 cells.append(low.place(what.out(self.grid, row, column), value))
         self.vector_out = divides(4, what.columns) and self.item.node.word[0] == "f"
-        for at in range(0, len(cells), 4):
-            if self.vector_out and not ix.consecutive([store for _, store in cells[at : at + 4]]):
-                self.vector_out = False
+        self.vector_out = self.vector_out and ix.all_in_fours(cells)
         return cells
 
     def _store(self, out, cells):
@@ -193,10 +188,7 @@ class _Blocked:
                 if not divides(self.block, what.columns):
                     out.open("if ({} < {}u) {{".format(out.index(column), what.columns))
                 at = i * wide + j
-                if self.vector_out:
-                    out.store_four(cells[at : at + 4])
-                else:
-                    out.store(cells[at][1], cells[at][0])
+                out.store_all(cells[at : at + 4] if self.vector_out else cells[at : at + 1], self.vector_out)
                 if not divides(self.block, what.columns):
                     out.close()
             if not divides(self.block, what.rows):

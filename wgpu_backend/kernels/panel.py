@@ -80,10 +80,7 @@ class _Panels:
             total = low.build.make("variable", "f32", (), "total{}.{}".format(j // 4, "xyzw"[j % 4]))
             cells.append(low.place(self.what.out(self.grid, self.row, self.line[j]), total))
             sums.append((total, cells[j][1]))
-        self.vector_out = True
-        for at in range(0, len(cells), 4):
-            if not ix.consecutive([store for _, store in cells[at : at + 4]]):
-                self.vector_out = False
+        self.vector_out = ix.all_in_fours(cells)
         plain = all(cells[j][0] is sums[j][0] for j in range(self.columns))
         out = wgsl.Renderer(low.slots)
         looped = self.steps if plain else self.steps - 1
@@ -135,23 +132,16 @@ class _Panels:
             fours.append(self.low.vector(four) or four)
         return fours
 
-    def _four(self, out, four):
-        if four[0].op == "component" and four[0].attr == 0:
-            whole = four[0].args[0]
-            if all(v.op == "component" and v.args[0] is whole for v in four):
-                return out.name(whole)
-        return "vec4<f32>({})".format(", ".join([out.name(v) for v in four]))
-
     def _panel(self, out, left, right, cells, sums, before):
         """One panel: load it, then loop over the rows. cells: what to store; before: when there are sums to add to."""
         for q in range(len(right)):
             for g in range(len(right[q])):
-                lines = [self._four(out, line) for line in right[q][g]]
+                lines = [out.four(line) for line in right[q][g]]
                 out.line("let right{}_{} = mat4x4<f32>({});".format(q, g, ", ".join(lines)))
         out.open("for (var i = 0u; i < {}u; i++) {{".format(self.rows))
         lefts = []
         for g in range(len(left)):
-            text = self._four(out, left[g])
+            text = out.four(left[g])
             if not self.subgroups:
                 lefts.append(out.temporary("left {}".format(g), text))
                 continue
@@ -165,11 +155,7 @@ class _Panels:
                 old = self._stored(out, sums[4 * q : 4 * q + 4])
                 terms.insert(0, old if before == "true" else "select(vec4<f32>(), {}, {})".format(old, before))
             out.line("let total{} = {};".format(q, " + ".join(terms)))
-        for at in range(0, len(cells), 4 if self.vector_out else 1):
-            if self.vector_out:
-                out.store_four(cells[at : at + 4])
-            else:
-                out.store(cells[at][1], cells[at][0])
+        out.store_all(cells, self.vector_out)
         out.close()
 
     def _stored(self, out, four):

@@ -185,10 +185,9 @@ class _Tiled:
         values = line[start : start + width]
         if width == 1:
             return out.name(values[0])
-        if width == 4 and values[0].op == "component" and values[0].attr == 0:
-            whole = values[0].args[0]
-            if all(v.op == "component" and v.args[0] is whole for v in values):
-                return out.name(whole)
+        whole = out.whole(values) if width == 4 else None
+        if whole is not None:
+            return whole
         names = [out.name(v) for v in values]
         out.line("let b{}_{} = {}({});".format(k, q, self._vector_type(q, self.read_type), ", ".join(names)))
         return "b{}_{}".format(k, q)
@@ -221,19 +220,14 @@ class _Tiled:
         ragged_rows = not divides(tile.rows, p.rows)
         ragged_columns = not divides(tile.columns, p.columns)
         self.vector_out = self._vector_store(sums)
-        width = 4 if self.vector_out else 1
         for i in range(tile.rows):
             if ragged_rows and i:
                 out.open("if ({} < {}u) {{".format(self._raw(out, self.row_tile, tile.rows, i), p.rows))
             for j in range(0, tile.columns, self.group):
                 if ragged_columns and j:
                     out.open("if ({} < {}u) {{".format(self._raw(out, self.column_tile, tile.columns, j), p.columns))
-                for c in range(0, self.group, width):
-                    cells = sums[i * tile.columns + j + c : i * tile.columns + j + c + width]
-                    if width == 4:
-                        out.store_four(cells)
-                    else:
-                        out.store(cells[0][1], cells[0][0])
+                at = i * tile.columns + j
+                out.store_all(sums[at : at + self.group], self.vector_out)
                 if ragged_columns and j:
                     out.close()
             if ragged_rows and i:
@@ -244,9 +238,4 @@ class _Tiled:
 
     def _vector_store(self, sums):
         """Whether every group of four columns is stored as one vector."""
-        if self.group != 4 or self.item.node.word[0] != "f":
-            return False
-        for at in range(0, len(sums), 4):
-            if not ix.consecutive([store for _, store in sums[at : at + 4]]):
-                return False
-        return True
+        return self.group == 4 and self.item.node.word[0] == "f" and ix.all_in_fours(sums)

@@ -11,7 +11,8 @@ from emberlet.sizes.size import is_open
 
 from ..plan.narrowing import SIGNED
 from ..record.node import Node, topological
-from ..wasm.kernels.stored_panels import FOUR, ORDER, without_casts
+from ..wasm.kernels.integers import ORDER
+from ..wasm.kernels.stored_panels import FOUR, without_casts
 
 
 def store_panels(roots: Sequence[Node], width: int, host: Any) -> None:

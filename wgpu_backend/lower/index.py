@@ -342,6 +342,11 @@ def consecutive(four):
     return True
 
 
+def all_in_fours(cells):
+    """Whether each four of (Value, Index) cells are `consecutive`."""
+    return all(consecutive([store for _, store in cells[at : at + 4]]) for at in range(0, len(cells), 4))
+
+
 def render(a, atom_text):
     """WGSL text of a (u32); `atom_text(atom)` gives the text of an atom."""
     parts = []

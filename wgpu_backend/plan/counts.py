@@ -3,6 +3,7 @@
 Like everything a saved plan needs, this runs under CPython, Pyodide and MicroPython.
 """
 
+from emberlet.errors import BackendError
 from emberlet.sizes.polynomial import Polynomial, at, atom_values, broken
 
 from ..run import storage
@@ -66,6 +67,14 @@ class Counts:
         named = ["{} {}".format(self.symbols[i][0], sizes[i]) for i in self.depends(guard[0])]
         told = ": {} took two of its lengths as equal".format(guard[3]) if guard[3] else ""
         return "the plan is for other sizes than {}{}".format(", ".join(named), told)
+
+    def served(self, sizes):
+        """The values of the atoms for sizes. Raises BackendError if the plan does not serve them."""
+        values = self.values(sizes)
+        refusal = self.refusal(sizes, values)
+        if refusal:
+            raise BackendError(refusal)
+        return values
 
     def depends(self, number):
         """The positions of the symbols that a number or a Polynomial depends on, in their order."""

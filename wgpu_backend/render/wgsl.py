@@ -329,6 +329,14 @@ class Renderer:
         text = self.element_of(value)
         self._assign(index, text)
 
+    def store_all(self, cells, in_fours):
+        """Store (Value, Index) cells; in_fours: each four as one vector."""
+        for at in range(0, len(cells), 4 if in_fours else 1):
+            if in_fours:
+                self.store_four(cells[at : at + 4])
+            else:
+                self.store(cells[at][1], cells[at][0])
+
     def store_four(self, cells):
         """Four neighboring (Value, Index) as one vector."""
         word = self.slots.result.word
@@ -338,6 +346,18 @@ class Renderer:
         else:
             whole = "vec4<{}>({})".format(word, names)
         self._assign(ix.quarter(cells[0][1]), whole)
+
+    def whole(self, four):
+        """The name of the vector whose components four Values are; None if there is none."""
+        first = four[0]
+        if first.op == "component" and first.attr == 0:
+            if all(v.op == "component" and v.args[0] is first.args[0] for v in four):
+                return self.name(first.args[0])
+        return None
+
+    def four(self, values):
+        """The text of four Values as a vector."""
+        return self.whole(values) or "vec4<f32>({})".format(", ".join([self.name(v) for v in values]))
 
     def stored(self, index):
         """What the result holds at `index`, read back."""

@@ -94,10 +94,7 @@ class OpenProgram(Program):
         if sizes == self._sizes:
             return
         counts = self.counts
-        values = counts.values(sizes)
-        refusal = counts.refusal(sizes, values)
-        if refusal:
-            raise BackendError(refusal)
+        values = counts.served(sizes)
         self._sizes = None
         self._grow(sizes, values)
         for number, n in self.open_results:

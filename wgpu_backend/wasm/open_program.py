@@ -24,10 +24,7 @@ class OpenProgram(Program):
         if sizes == self._sizes:
             return self.instance
         counts = self.counts
-        values = counts.values(sizes)
-        refusal = counts.refusal(sizes, values)
-        if refusal:
-            raise BackendError(refusal)
+        values = counts.served(sizes)
         self._sizes = None
         self._grow(sizes, values)
         results = [(place, at(n, values)) for place, n in self.open_results]

@@ -133,22 +133,7 @@ class _Bytes(Contraction):
     def _left_rows(self):
         """Find where the rows of the left operand begin as int8, copying other ones; and what their sums begin with."""
         e, f, what = self.e, self.f, self.what
-        e.block()
-        e.bind("row", i32(0))
-        e.bind("k", i32(0))
-        slot, index = self.a.attr
-        first = f.local("i32")
-        f.set(first, e.index(ix.Index(index.terms, index.const), size(self.word), e.addresses[slot]))
-        e.close()
-        self.left_at = f.get(first)
-        if self.word != "i8":
-            e.loop("number", what.rows * self.depth, self.lanes)
-            n = e.counters["number"][0]
-            number = e.four_at(self.word, op("i32.add", f.get(first), op("i32.mul", n, i32(size(self.word)))), 0)
-            number = op("i32x4.sub", number, i32x4(self.offset))
-            f.do(memory("v128.store_8", op("i32.add", self.copy, n), number, offset=0))
-            e.close()
-            self.left_at = self.copy
+        self._place_left(self.word == "i8")
         any_zero = f.local("i32")
         f.set(any_zero, i32(0))
         if self.lowest and self.by_words:
@@ -175,6 +160,27 @@ class _Bytes(Contraction):
         f.set(any_zero, op("i32.or", f.get(any_zero), zero))
         e.close()
         self.any_zero = None if self.z is None and not self.offset else f.get(any_zero)
+
+    def _place_left(self, in_place):
+        """Find where the left operand begins as bytes less `offset`, copying it unless it is used in place."""
+        e, f = self.e, self.f
+        e.block()
+        e.bind("row", i32(0))
+        e.bind("k", i32(0))
+        slot, index = self.a.attr
+        word = size(self.word)
+        first = f.let(e.index(ix.Index(index.terms, index.const), word, e.addresses[slot]))
+        e.close()
+        self.left_at = first if in_place else self.copy
+        if in_place:
+            return
+        e.loop("number", self.what.rows * self.depth, self.lanes)
+        n = e.counters["number"][0]
+        number = e.four_at(self.word, op("i32.add", first, op("i32.mul", n, i32(word))), 0)
+        if self.offset:
+            number = op("i32x4.sub", number, i32x4(self.offset))
+        f.do(memory("v128.store_8", op("i32.add", self.copy, n), number, offset=0))
+        e.close()
 
     def _sum_words(self):
         """Write the sums of four neighbors each of the left operand where panels will be."""

@@ -406,9 +406,9 @@ class Emitter:
         if name == "function":
             return self._function(value)
         if name in ("cast", "sub") and value.type == "f32":
-            from .levels import number
+            from .levels import numbers
 
-            out = number(self, value)
+            out = numbers(self, value, True)
             if out is not None:
                 return out
         args = [self.scalar(a) for a in value.args]

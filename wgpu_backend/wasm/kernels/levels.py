@@ -52,15 +52,16 @@ def levels(e, value):
     return op("i32x4.sub", _with_rounding(e, value, found), i32x4(_ROUNDING_BITS - found[1]))
 
 
-def numbers(e, value):
-    """The vector of a Value that is the float of levels, or such a float less a known integer, without making integers
-    of them; else None."""
+def numbers(e, value, one=False):
+    """The vector, or the number if `one`, of a Value that is the float of levels, or such a float less a known integer,
+    without making integers of them; else None."""
     found = _as_floats(value)
     if found is None:
         return None
     source, rounded, point = found
-    out = op("f32x4.sub", _with_rounding(e, source, rounded), f32x4(_ROUNDING))
-    return out if rounded[1] == point else op("f32x4.add", out, f32x4(rounded[1] - point))
+    kind, constant, made = ("f32", f32, _one_with_rounding) if one else ("f32x4", f32x4, _with_rounding)
+    out = op(kind + ".sub", made(e, source, rounded), constant(_ROUNDING))
+    return out if rounded[1] == point else op(kind + ".add", out, constant(rounded[1] - point))
 
 
 def _as_floats(value):
@@ -107,16 +108,6 @@ def level(e, value):
         return None
     bits = op("i32.reinterpret_f32", _one_with_rounding(e, value, found))
     return op("i32.sub", bits, i32(_ROUNDING_BITS - found[1]))
-
-
-def number(e, value):
-    """`numbers` of one number."""
-    found = _as_floats(value)
-    if found is None:
-        return None
-    source, rounded, point = found
-    out = op("f32.sub", _one_with_rounding(e, source, rounded), f32(_ROUNDING))
-    return out if rounded[1] == point else op("f32.add", out, f32(rounded[1] - point))
 
 
 def _one_with_rounding(e, value, found):

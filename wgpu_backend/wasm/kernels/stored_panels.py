@@ -7,18 +7,16 @@ lie behind each panel, make good for low and for the left operand's zero point z
     sum of (a - z) b = sum of a' b + (low - z) (sum of b).
 """
 
-from ...lower import index as ix
 from ...lower.contraction import problem
-from ..assembler import i32, i32x4, memory, op
+from ..assembler import i32, memory, op
 from .byte_products import _Bytes
 from .contraction import NEAR, Contraction
-from .emitter import size
-from .integers import packed_products
+from .integers import ORDER, packed_products
 from .levels import bare
 from .nest import begin, finish
 
 FOUR = 4  # terms of a column that lie side by side
-ORDER = (1, 3, 0, 2)  # from (panels, fours, columns of a panel, FOUR) to (fours, FOUR, panels, columns)
+# Panels are (panels, fours, columns, FOUR); ORDER makes (fours, FOUR, panels, columns) of them.
 
 
 def panels_of(weight):
@@ -83,31 +81,10 @@ class _Panels(_Bytes):
         f.scratch = 0 if in_place else (what.rows * self.depth + 4 * self.lanes + 63) // 64 * 64
         self._share(panels)
         self._open_grid()
-        self._left_rows(in_place)
+        self._place_left(in_place)
         self._blocks(panels, max(1, min(panels, NEAR // 2 // self.panel_bytes)), None)
         e.close()
         return finish(e, name, self.low.slots)
-
-    def _left_rows(self, in_place):
-        """Find where the left operand begins as unsigned bytes, copying others."""
-        e, f = self.e, self.f
-        e.block()
-        e.bind("row", i32(0))
-        e.bind("k", i32(0))
-        slot, index = self.a.attr
-        word = size(self.word)
-        first = f.let(e.index(ix.Index(index.terms, index.const), word, e.addresses[slot]))
-        e.close()
-        self.left_at = first if in_place else self.copy
-        if in_place:
-            return
-        e.loop("number", self.what.rows * self.depth, self.lanes)
-        n = e.counters["number"][0]
-        number = e.four_at(self.word, op("i32.add", first, op("i32.mul", n, i32(word))), 0)
-        if self.offset:
-            number = op("i32x4.sub", number, i32x4(self.offset))
-        f.do(memory("v128.store_8", op("i32.add", self.copy, n), number, offset=0))
-        e.close()
 
     def _open_panel(self, first, last):
         Contraction._open_panel(self, first, last)
