@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 
 class Pass:
-    """One pass, a file of this folder. Called with a graph, it returns the new graph and {what it did, as a text with
-    {} for the number: count}.
+    """One pass, a file of this folder, which has a `run` for the graph, or only a `step` for each node (rewriting.py).
+    Called with a graph, it returns the new graph and {what it did, as a text with {} for the number: count}.
 
     starts: classes of operators, and of outputs' types. Without any of these in the graph the pass does nothing, and
     neither its file nor those of its operators are imported. None: it always runs.
@@ -32,8 +32,13 @@ class Pass:
         self.starts = None if starts is None else frozenset(starts.split())
 
     def __call__(self, graph: Graph) -> Rewrite:
-        run: Callable[[Graph], Rewrite] = import_module(f"{__name__}.{self.file}").run
-        return run(graph)
+        file = import_module(f"{__name__}.{self.file}")
+        if hasattr(file, "run"):
+            run: Callable[[Graph], Rewrite] = file.run
+            return run(graph)
+        from .rewriting import rewrite
+
+        return rewrite(graph, file.step)
 
 
 PASSES: dict[str, Pass] = {

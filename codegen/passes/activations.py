@@ -8,14 +8,14 @@ from functools import partial
 from typing import Any
 
 from ..ir.choices import GeluApproximation
-from ..ir.graph import Graph, Node
+from ..ir.graph import Node
 from ..ir.types import TensorType
 from ..ops.activations import AlphaConfig, Gelu, GeluConfig, HardSigmoid, Swish
 from ..ops.arithmetic import Clip, Div, Mul
 from ..ops.elementwise import Erf, HardSwish, Mish, Sigmoid, Softplus, Tanh
 from .idempotent import bounds
 from .patterns import Call, Found, Named, Number, Pattern, Product, close, product
-from .rewriting import Change, Rewrite, Walk, instead, rewrite
+from .rewriting import Change, Walk, instead
 
 SAID = "recognized {} activations written as parts"
 
@@ -44,10 +44,6 @@ TABLE: tuple[tuple[Product, type[Node[Any]], Callable[[Found], Any]], ...] = (
     (x * hard_sigmoid(x), HardSwish, lambda found: None),
     (x * tanh(softplus(x)), Mish, lambda found: None),
 )
-
-
-def run(graph: Graph) -> Rewrite:
-    return rewrite(graph, step)
 
 
 def step(node: Node[Any], walk: Walk) -> Change | None:

@@ -13,7 +13,7 @@ from emberlet import dtypes
 from emberlet.dtypes.decimal import shortest
 
 from ..ir.argument import Argument
-from ..ir.graph import Graph, Node
+from ..ir.graph import Node
 from ..ir.types import Dim, Shape, TensorType
 from ..ops.arithmetic import Add, Div, Mul, Where
 from ..ops.attention import Attention, AttentionConfig
@@ -25,16 +25,12 @@ from ..ops.normalization import Dropout
 from ..ops.slicing import Slice
 from ..ops.softmax import Softmax
 from ..records import dataclass
-from .rewriting import Change, Rewrite, Walk, instead, interim, number, rewrite, shape_of
+from .rewriting import Change, Walk, instead, interim, number, shape_of
 
 LEAST = -3e38  # a number of at most this is meant to hide a key: exporters use float32's lowest
 LEAST_TWICE = -1e4  # the same, if hidden keys are also set to 0 after the softmax
 MOST_MASKED = 1 << 22
 _CUT = re.compile(r"min\((\d+), (.+)\)")
-
-
-def run(graph: Graph) -> Rewrite:
-    return rewrite(graph, step)
 
 
 @dataclass(frozen=True)

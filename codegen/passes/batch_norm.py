@@ -16,21 +16,17 @@ from emberlet.tensor import Tensor
 
 from ..checkpoint_names import folded
 from ..ir.argument import Argument
-from ..ir.graph import Graph, Node
+from ..ir.graph import Node
 from ..ir.value import Buffer, Stored, Value
 from ..ops.convolution import Conv, ConvTranspose
 from ..ops.internal import Linear
 from ..ops.linear_algebra import Gemm, MatMul
 from ..ops.normalization import BatchNormalization
 from ..records import replace
-from .rewriting import Change, Rewrite, Walk, instead, rewrite, value_of
+from .rewriting import Change, Walk, instead, value_of
 
 BEHIND = "folded {} batch normalizations into the layers before them"
 BEFORE = "folded {} batch normalizations into the layers after them"
-
-
-def run(graph: Graph) -> Rewrite:
-    return rewrite(graph, step)
 
 
 def step(node: Node[Any], walk: Walk) -> Change | None:

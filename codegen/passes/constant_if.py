@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..ir.graph import Graph, Node
+from ..ir.graph import Node
 from ..ops.control import If
-from .rewriting import Change, Rewrite, Walk, rewrite
-
-
-def run(graph: Graph) -> Rewrite:
-    return rewrite(graph, step)
+from .rewriting import Change, Walk
 
 
 def step(node: Node[Any], walk: Walk) -> Change | None:

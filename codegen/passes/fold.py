@@ -12,19 +12,15 @@ from typing import Any
 from ..budget import ELEMENTS
 from ..evaluation import SMALL, computation, evaluate, foldable, named
 from ..ir.argument import Constant
-from ..ir.graph import Graph, Node
+from ..ir.graph import Node
 from ..ir.problem import Problem
 from ..ir.types import TensorType
 from ..ir.value import Buffer, Fill, Stored, Value
 from ..records import replace
-from .rewriting import Change, Rewrite, Walk, rewrite
+from .rewriting import Change, Walk
 
 SAID = "folded {} nodes with constant inputs"
 MODEST = 1 << 16
-
-
-def run(graph: Graph) -> Rewrite:
-    return rewrite(graph, step)
 
 
 def step(node: Node[Any], walk: Walk) -> Change | None:

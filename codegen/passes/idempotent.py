@@ -4,24 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..ir.graph import Graph, Node
+from ..ir.graph import Node
 from ..ops.activations import HardSigmoid
 from ..ops.arithmetic import Clip
 from ..ops.constant import Cast
 from ..ops.elementwise import Abs, Ceil, Exp, Floor, Neg, Not, Relu, Round, Sigmoid, Sign, Softplus, Sqrt
 from ..ops.reduction import ReduceL1, ReduceL2, ReduceSumSquare
 from ..ops.softmax import Softmax
-from .rewriting import Change, Rewrite, Walk, instead, number, replaced_by, rewrite
+from .rewriting import Change, Walk, instead, number, replaced_by
 
 TWICE_IS_ONCE = (Abs, Ceil, Floor, Relu, Round, Sign)
 WHOLE = (Ceil, Floor, Round, Sign)
 NEVER_NEGATIVE = (
     Abs, Exp, HardSigmoid, ReduceL1, ReduceL2, ReduceSumSquare, Relu, Sigmoid, Softmax, Softplus, Sqrt,
 )  # fmt: skip
-
-
-def run(graph: Graph) -> Rewrite:
-    return rewrite(graph, step)
 
 
 def step(node: Node[Any], walk: Walk) -> Change | None:

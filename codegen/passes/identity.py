@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..ir.graph import Graph, Node
+from ..ir.graph import Node
 from ..ir.types import TensorType
 from ..ops.arithmetic import Add, Div, Max, Mean, Min, Mul, Pow, Sub, Sum
 from ..ops.constant import Cast, CastConfig, CastLike
@@ -13,13 +13,9 @@ from ..ops.joining import Concat, Split
 from ..ops.movement import Flatten, Identity, Reshape, Squeeze, Transpose, Unsqueeze
 from ..ops.normalization import Dropout
 from ..ops.slicing import Slice
-from .rewriting import Change, Rewrite, Walk, instead, number, replaced_by, rewrite, same_shape
+from .rewriting import Change, Walk, instead, number, replaced_by, same_shape
 
 SAID = "removed {} nodes that return their input"
-
-
-def run(graph: Graph) -> Rewrite:
-    return rewrite(graph, step)
 
 
 def step(node: Node[Any], walk: Walk) -> Change | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..ir.argument import Argument
-from ..ir.graph import Graph, Node
+from ..ir.graph import Node
 from ..ir.types import TensorType, product
 from ..ops.arithmetic import Add
 from ..ops.base import transposed
@@ -13,11 +13,7 @@ from ..ops.internal import Linear
 from ..ops.linear_algebra import Gemm, MatMul
 from ..ops.movement import Flatten, Reshape, ReshapeConfig
 from .moves import target
-from .rewriting import Change, Rewrite, Walk, as_bias, instead, interim, rewrite, value_of, with_constant
-
-
-def run(graph: Graph) -> Rewrite:
-    return rewrite(graph, step)
+from .rewriting import Change, Walk, as_bias, instead, interim, value_of, with_constant
 
 
 def step(node: Node[Any], walk: Walk) -> Change | None:

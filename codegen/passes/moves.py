@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..ir.argument import Argument
-from ..ir.graph import Graph, Node
+from ..ir.graph import Node
 from ..ir.types import Dim, Shape, TensorType
 from ..ir.value import ints_value
 from ..ops.base import axes_of
@@ -13,13 +13,9 @@ from ..ops.internal import Sizes, SizesConfig
 from ..ops.movement import Flatten, Reshape, ReshapeConfig, Squeeze, Transpose, TransposeConfig, Unsqueeze
 from ..ops.reduction import Reduction
 from ..records import replace
-from .rewriting import Change, Rewrite, Walk, instead, interim, rewrite, value_of
+from .rewriting import Change, Walk, instead, interim, value_of
 
 RESHAPES = (Flatten, Reshape, Squeeze, Unsqueeze)
-
-
-def run(graph: Graph) -> Rewrite:
-    return rewrite(graph, step)
 
 
 def step(node: Node[Any], walk: Walk) -> Change | None:

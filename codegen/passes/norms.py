@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..ir.argument import Argument
-from ..ir.graph import Graph, Node
+from ..ir.graph import Node
 from ..ir.types import TensorType
 from ..ir.value import Value
 from ..ops.arithmetic import Add, Mul
@@ -22,7 +22,7 @@ from ..ops.normalization import (
 from ..ops.reduction import ReduceMean
 from ..records import replace
 from .patterns import Call, Named, Number, Pattern, sqrt
-from .rewriting import Change, Rewrite, Walk, instead, rewrite, same_shape, shape_of, value_of, with_constant
+from .rewriting import Change, Walk, instead, same_shape, shape_of, value_of, with_constant
 
 x, epsilon = Named("x"), Number("epsilon")
 
@@ -50,10 +50,6 @@ TABLE: tuple[tuple[Pattern, type[Node[Any]], str], ...] = (
         "recognized {} root mean square normalizations written as parts",
     ),
 )
-
-
-def run(graph: Graph) -> Rewrite:
-    return rewrite(graph, step)
 
 
 def step(node: Node[Any], walk: Walk) -> Change | None:

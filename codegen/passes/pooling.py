@@ -11,7 +11,7 @@ from typing import Any
 from emberlet.dtypes import DType
 
 from ..ir.argument import Argument
-from ..ir.graph import Graph, Node
+from ..ir.graph import Node
 from ..ir.types import TensorType
 from ..ops.arithmetic import Clip, Div, Max, Mul
 from ..ops.constant import Cast
@@ -20,13 +20,9 @@ from ..ops.internal import MaskedMean, MaskedMeanConfig
 from ..ops.movement import Unsqueeze
 from ..ops.reduction import ReduceSum
 from .idempotent import bounds
-from .rewriting import Change, Rewrite, Walk, instead, number, rewrite, shape_of
+from .rewriting import Change, Walk, instead, number, shape_of
 
 SAID = "recognized {} masked means"
-
-
-def run(graph: Graph) -> Rewrite:
-    return rewrite(graph, step)
 
 
 def step(node: Node[Any], walk: Walk) -> Change | None:

@@ -8,7 +8,7 @@ from typing import Any
 from emberlet import dtypes
 
 from ..ir.argument import ABSENT, Argument
-from ..ir.graph import Graph, Node
+from ..ir.graph import Node
 from ..ir.value import Fill, Value
 from ..ops.arithmetic import Add, Mul
 from ..ops.base import reshaped
@@ -30,13 +30,9 @@ from ..ops.quantized_layers import (
 )
 from ..records import replace
 from .quantized import SAID, Weight, unpacked
-from .rewriting import Change, Rewrite, Walk, instead, rewrite, value_of, with_constant
+from .rewriting import Change, Walk, instead, value_of, with_constant
 
 DYNAMIC = Grids(None, None)
-
-
-def run(graph: Graph) -> Rewrite:
-    return rewrite(graph, step)
 
 
 def step(node: Node[Any], walk: Walk) -> Change | None:

@@ -9,7 +9,7 @@ from emberlet.tensor import Tensor
 
 from ..emit.emitter import shortest
 from ..ir.argument import ABSENT, Argument
-from ..ir.graph import Graph, Node
+from ..ir.graph import Node
 from ..ir.value import Value
 from ..ops.base import reshaped
 from ..ops.convolution import ConvConfig
@@ -25,13 +25,9 @@ from ..ops.quantized_layers import (
     QuantizedLinearConfig,
 )
 from .quantized import SAID, Weight, made, unpacked
-from .rewriting import Change, Rewrite, Walk, instead, rewrite, value_of
+from .rewriting import Change, Walk, instead, value_of
 
 EXACT = 1 << 21  # biases below it are the same integers again after they were multiplied by a scale and divided
-
-
-def run(graph: Graph) -> Rewrite:
-    return rewrite(graph, step)
 
 
 def step(node: Node[Any], walk: Walk) -> Change | None:

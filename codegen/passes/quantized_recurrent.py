@@ -8,17 +8,13 @@ from typing import Any
 from emberlet import dtypes
 
 from ..ir.choices import RecurrentKind
-from ..ir.graph import Graph, Node
+from ..ir.graph import Node
 from ..ops.microsoft_quantized_products import DynamicQuantizeLSTM
 from ..ops.quantized_recurrent import QuantizedRecurrentLayer
 from ..ops.recurrent import DEFAULT_ACTIVATIONS
 from ..ops.recurrent_layers import GATES, RecurrentLayerConfig
 from .recurrent import as_layer
-from .rewriting import Change, Rewrite, Walk, rewrite
-
-
-def run(graph: Graph) -> Rewrite:
-    return rewrite(graph, step)
+from .rewriting import Change, Walk
 
 
 def step(node: Node[Any], walk: Walk) -> Change | None:

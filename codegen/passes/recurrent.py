@@ -11,7 +11,7 @@ from typing import Any
 from ..emit.names import said_by_operator
 from ..ir.argument import ABSENT, Argument
 from ..ir.choices import Activation, RecurrentKind
-from ..ir.graph import Graph, Node
+from ..ir.graph import Node
 from ..ir.value import ints_value
 from ..ops.base import axes_of
 from ..ops.constant import ConstantOfShape
@@ -32,13 +32,11 @@ from ..ops.slicing import Slice
 from ..records import replace
 from .rewriting import (
     Change,
-    Rewrite,
     Walk,
     instead,
     interim,
     number,
     replaced_by,
-    rewrite,
     same_shape,
     typed,
     value_of,
@@ -49,10 +47,6 @@ KINDS = {"LSTM": RecurrentKind.LSTM, "GRU": RecurrentKind.GRU, "RNN": RecurrentK
 PLAIN = (Activation.TANH, Activation.RELU, Activation.SIGMOID, Activation.SOFTSIGN)
 MOVES = (Slice, Squeeze, Unsqueeze, Reshape, Transpose, Expand, Identity)
 SWAP = TransposeConfig((1, 0, 2))
-
-
-def run(graph: Graph) -> Rewrite:
-    return rewrite(graph, step)
 
 
 def step(node: Node[Any], walk: Walk) -> Change | None:

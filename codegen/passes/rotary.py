@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..ir.argument import Argument
-from ..ir.graph import Graph, Node
+from ..ir.graph import Node
 from ..ir.types import TensorType
 from ..ir.value import Inline, Value, ints_value
 from ..ops.arithmetic import Add, Div, Mul, Sub
@@ -22,15 +22,11 @@ from ..ops.indexing import Gather
 from ..ops.joining import Concat, Split
 from ..ops.movement import AxesConfig, Flatten, Reshape, Squeeze, Unsqueeze
 from ..ops.slicing import Slice
-from .rewriting import Change, Rewrite, Walk, instead, interim, number, rewrite, shape_of, value_of
+from .rewriting import Change, Walk, instead, interim, number, shape_of, value_of
 
 SAID = "recognized {} rotary embeddings written as parts"
 RESHAPES = (Reshape, Flatten)
 MOST_BYTES = 1 << 26  # of a constant table
-
-
-def run(graph: Graph) -> Rewrite:
-    return rewrite(graph, step)
 
 
 def step(node: Node[Any], walk: Walk) -> Change | None:

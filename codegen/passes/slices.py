@@ -7,21 +7,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..ir.graph import Graph, Node
+from ..ir.graph import Node
 from ..ir.value import ints_value
 from ..ops.base import axes_of, axis_of
 from ..ops.internal import Roll, RollConfig
 from ..ops.joining import Concat
 from ..ops.slicing import Slice, SliceConfig
 from ..records import dataclass
-from .rewriting import Change, Rewrite, Walk, instead, rewrite, shape_of, value_of
+from .rewriting import Change, Walk, instead, shape_of, value_of
 
 MERGED = "joined {} slices with the slices that they cut"
 ROLLED = "replaced {} exchanges of parts by rolls"
-
-
-def run(graph: Graph) -> Rewrite:
-    return rewrite(graph, step)
 
 
 def step(node: Node[Any], walk: Walk) -> Change | None:

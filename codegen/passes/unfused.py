@@ -7,7 +7,7 @@ from typing import Any
 
 from ..ir.argument import Argument
 from ..ir.choices import Activation, GeluApproximation
-from ..ir.graph import Graph, Node
+from ..ir.graph import Node
 from ..ir.value import scalar_value
 from ..ops import microsoft
 from ..ops.activations import AlphaConfig, Gelu, GeluConfig, HardSigmoid, HardSigmoidConfig, LeakyRelu, Swish
@@ -24,7 +24,7 @@ from ..ops.microsoft_products import (
     TransposeMatMul,
 )
 from ..ops.movement import Transpose, TransposeConfig
-from .rewriting import Change, Rewrite, Walk, instead, interim, rewrite, value_of
+from .rewriting import Change, Walk, instead, interim, value_of
 
 SAID = "split {} fused operators"
 _PLAIN: dict[Activation, type[Node[Any]]] = {
@@ -32,10 +32,6 @@ _PLAIN: dict[Activation, type[Node[Any]]] = {
     Activation.SIGMOID: Sigmoid,
     Activation.TANH: Tanh,
 }
-
-
-def run(graph: Graph) -> Rewrite:
-    return rewrite(graph, step)
 
 
 def step(node: Node[Any], walk: Walk) -> Change | None:

@@ -9,21 +9,17 @@ from __future__ import annotations
 from typing import Any
 
 from ...ir.argument import Argument
-from ...ir.graph import Graph, Node
+from ...ir.graph import Node
 from ...ir.types import Dim
 from ...ops.attention import Attention, RotaryEmbedding
 from ...ops.movement import Reshape, Transpose, TransposeConfig
 from ...records import replace
-from ..rewriting import Change, Rewrite, Walk, instead, interim, rewrite, shape_of
+from ..rewriting import Change, Walk, instead, interim, shape_of
 
 SAID = "kept the heads of {} attentions side by side"
 SPLIT: dict[tuple[int, ...], bool] = {(0, 2, 1, 3): False, (1, 2, 0, 3): True}
 """How (batch, length, heads, size) becomes (batch, heads, length, size), and whether the length comes first before."""
 JOINED: dict[tuple[int, ...], bool] = {(0, 2, 1, 3): False, (2, 0, 1, 3): True}
-
-
-def run(graph: Graph) -> Rewrite:
-    return rewrite(graph, step)
 
 
 def step(node: Node[Any], walk: Walk) -> Change | None:
