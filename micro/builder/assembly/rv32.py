@@ -5,6 +5,8 @@ Encodings: The RISC-V Instruction Set Manual, volume I, chapters 2 (RV32I) and 1
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from .assembler import Assembler, check
 
 ZERO, RA, SP, GP, TP, T0, T1, T2, S0, S1, A0, A1, A2, A3, A4, A5, A6, A7 = range(18)
@@ -20,36 +22,43 @@ def name(register: int) -> str:
     return _NAMES[register]
 
 
+def _three(text: str, funct7: int, funct3: int) -> Callable[[Rv32, int, int, int], None]:
+    """An instruction of three registers."""
+
+    def append(self: Rv32, d: int, n: int, m: int) -> None:
+        code = funct7 << 25 | m << 20 | n << 15 | funct3 << 12 | d << 7 | 0x33
+        self._emit(f"{text} {name(d)}, {name(n)}, {name(m)}", code)
+
+    return append
+
+
+def _shift(text: str, high: int, funct3: int) -> Callable[[Rv32, int, int, int], None]:
+    """A shift by a constant."""
+
+    def append(self: Rv32, d: int, n: int, imm5: int) -> None:
+        check("a shift", imm5, range(32))
+        code = high << 25 | imm5 << 20 | n << 15 | funct3 << 12 | d << 7 | 0x13
+        self._emit(f"{text} {name(d)}, {name(n)}, {imm5}", code)
+
+    return append
+
+
 class Rv32(Assembler):
     """RV32IM. d: the result; n, m: operands."""
 
     def _emit(self, text: str, code: int) -> None:
         self.emit(text, code.to_bytes(4, "little"))
 
-    def _r(self, text: str, funct7: int, funct3: int, d: int, n: int, m: int) -> None:
-        code = funct7 << 25 | m << 20 | n << 15 | funct3 << 12 | d << 7 | 0x33
-        self._emit(f"{text} {name(d)}, {name(n)}, {name(m)}", code)
-
-    def add(self, d: int, n: int, m: int) -> None:
-        self._r("add", 0, 0, d, n, m)
-
-    def sub(self, d: int, n: int, m: int) -> None:
-        self._r("sub", 0x20, 0, d, n, m)
-
-    def and_(self, d: int, n: int, m: int) -> None:
-        self._r("and", 0, 7, d, n, m)
-
-    def or_(self, d: int, n: int, m: int) -> None:
-        self._r("or", 0, 6, d, n, m)
-
-    def sll(self, d: int, n: int, m: int) -> None:
-        self._r("sll", 0, 1, d, n, m)
-
-    def sra(self, d: int, n: int, m: int) -> None:
-        self._r("sra", 0x20, 5, d, n, m)
-
-    def mul(self, d: int, n: int, m: int) -> None:
-        self._r("mul", 1, 0, d, n, m)
+    add = _three("add", 0, 0)
+    sub = _three("sub", 0x20, 0)
+    and_ = _three("and", 0, 7)
+    or_ = _three("or", 0, 6)
+    sll = _three("sll", 0, 1)
+    sra = _three("sra", 0x20, 5)
+    mul = _three("mul", 1, 0)
+    slli = _shift("slli", 0, 1)
+    srli = _shift("srli", 0, 5)
+    srai = _shift("srai", 0x20, 5)
 
     def addi(self, d: int, n: int, imm12: int) -> None:
         check("imm12", imm12, range(-2048, 2048))
@@ -63,21 +72,6 @@ class Rv32(Assembler):
         """d = the program counter + 4096 * imm20."""
         check("imm20", imm20, range(1 << 20))
         self._emit(f"auipc {name(d)}, {imm20}", imm20 << 12 | d << 7 | 0x17)
-
-    def _shift(self, text: str, high: int, funct3: int, d: int, n: int, imm5: int) -> None:
-        check("a shift", imm5, range(32))
-        self._emit(
-            f"{text} {name(d)}, {name(n)}, {imm5}", high << 25 | imm5 << 20 | n << 15 | funct3 << 12 | d << 7 | 0x13
-        )
-
-    def slli(self, d: int, n: int, imm5: int) -> None:
-        self._shift("slli", 0, 1, d, n, imm5)
-
-    def srli(self, d: int, n: int, imm5: int) -> None:
-        self._shift("srli", 0, 5, d, n, imm5)
-
-    def srai(self, d: int, n: int, imm5: int) -> None:
-        self._shift("srai", 0x20, 5, d, n, imm5)
 
     def _load(self, text: str, funct3: int, t: int, n: int, offset: int) -> None:
         check("an offset", offset, range(-2048, 2048))

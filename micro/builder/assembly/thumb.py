@@ -11,20 +11,8 @@ from .assembler import Assembler, check
 
 R0, R1, R2, R3, R4, R5, R6, R7, R8, R9, R10, R11, R12, SP, LR, PC = range(16)
 
-CONDITIONS = {
-    "eq": 0,
-    "ne": 1,
-    "cs": 2,
-    "cc": 3,
-    "mi": 4,
-    "pl": 5,
-    "hi": 8,
-    "ls": 9,
-    "ge": 10,
-    "lt": 11,
-    "gt": 12,
-    "le": 13,
-}
+_CONDITIONS = "eq ne cs cc mi pl vs vc hi ls ge lt gt le"
+CONDITIONS = {condition: k for k, condition in enumerate(_CONDITIONS.split()) if condition[0] != "v"}
 
 _NAMES = [*(f"r{k}" for k in range(13)), "sp", "lr", "pc"]
 
@@ -57,6 +45,37 @@ def far_branch(kind: int, reach: int) -> Callable[[int], bytes]:
 def _low(*registers: int) -> None:
     for r in registers:
         check("a low register", r, range(8))
+
+
+def _pair(text: str, opcode: int) -> Callable[[Thumb, int, int], None]:
+    """An instruction of two low registers."""
+
+    def append(self: Thumb, d: int, m: int) -> None:
+        _low(d, m)
+        self._one(f"{text} {name(d)}, {name(m)}", opcode | m << 3 | d)
+
+    return append
+
+
+def _shift(text: str, opcode: int) -> Callable[[Thumb, int, int, int], None]:
+    """A shift by a constant."""
+
+    def append(self: Thumb, d: int, m: int, imm5: int) -> None:
+        _low(d, m)
+        check("a shift", imm5, range(1, 32))
+        self._one(f"{text} {name(d)}, {name(m)}, #{imm5}", opcode | imm5 << 6 | m << 3 | d)
+
+    return append
+
+
+def _indexed(text: str, opcode: int) -> Callable[[Thumb, int, int, int], None]:
+    """A load or store at n + m."""
+
+    def append(self: Thumb, t: int, n: int, m: int) -> None:
+        _low(t, n, m)
+        self._one(f"{text} {name(t)}, [{name(n)}, {name(m)}]", opcode | m << 6 | n << 3 | t)
+
+    return append
 
 
 class Thumb(Assembler):
@@ -107,47 +126,17 @@ class Thumb(Assembler):
         _low(d, n)
         self._one(f"rsbs {name(d)}, {name(n)}, #0", 0x4240 | n << 3 | d)
 
-    def _logic(self, text: str, opcode: int, d: int, m: int) -> None:
-        _low(d, m)
-        self._one(f"{text} {name(d)}, {name(m)}", opcode | m << 3 | d)
-
-    def ands(self, d: int, m: int) -> None:
-        self._logic("ands", 0x4000, d, m)
-
-    def orrs(self, d: int, m: int) -> None:
-        self._logic("orrs", 0x4300, d, m)
-
-    def bics(self, d: int, m: int) -> None:
-        self._logic("bics", 0x4380, d, m)
-
-    def mvns(self, d: int, m: int) -> None:
-        self._logic("mvns", 0x43C0, d, m)
-
-    def asrs_reg(self, d: int, m: int) -> None:
-        self._logic("asrs", 0x4100, d, m)
-
-    def lsls_reg(self, d: int, m: int) -> None:
-        self._logic("lsls", 0x4080, d, m)
-
-    def _shift(self, text: str, opcode: int, d: int, m: int, imm5: int) -> None:
-        _low(d, m)
-        check("a shift", imm5, range(1, 32))
-        self._one(f"{text} {name(d)}, {name(m)}, #{imm5}", opcode | imm5 << 6 | m << 3 | d)
-
-    def lsls(self, d: int, m: int, imm5: int) -> None:
-        self._shift("lsls", 0x0000, d, m, imm5)
-
-    def lsrs(self, d: int, m: int, imm5: int) -> None:
-        self._shift("lsrs", 0x0800, d, m, imm5)
-
-    def asrs(self, d: int, m: int, imm5: int) -> None:
-        self._shift("asrs", 0x1000, d, m, imm5)
-
-    def sxth(self, d: int, m: int) -> None:
-        self._logic("sxth", 0xB200, d, m)
-
-    def uxtb(self, d: int, m: int) -> None:
-        self._logic("uxtb", 0xB2C0, d, m)
+    ands = _pair("ands", 0x4000)
+    orrs = _pair("orrs", 0x4300)
+    bics = _pair("bics", 0x4380)
+    mvns = _pair("mvns", 0x43C0)
+    asrs_reg = _pair("asrs", 0x4100)
+    lsls_reg = _pair("lsls", 0x4080)
+    sxth = _pair("sxth", 0xB200)
+    uxtb = _pair("uxtb", 0xB2C0)
+    lsls = _shift("lsls", 0x0000)
+    lsrs = _shift("lsrs", 0x0800)
+    asrs = _shift("asrs", 0x1000)
 
     def cmp(self, n: int, m: int) -> None:
         if n < 8 and m < 8:
@@ -166,21 +155,19 @@ class Thumb(Assembler):
         check("an offset", offset, range(0, 32 * scale, scale))
         self._one(f"{text} {name(t)}, [{name(n)}, #{offset}]", opcode | offset // scale << 6 | n << 3 | t)
 
+    def _word(self, text: str, opcode: int, t: int, n: int, offset: int) -> None:
+        if n != SP:
+            self._memory(text, opcode, t, n, offset, 4)
+            return
+        check("an offset", offset, range(0, 1024, 4))
+        _low(t)
+        self._one(f"{text} {name(t)}, [sp, #{offset}]", 0x3000 + opcode | t << 8 | offset // 4)
+
     def ldr(self, t: int, n: int, offset: int = 0) -> None:
-        if n == SP:
-            check("an offset", offset, range(0, 1024, 4))
-            _low(t)
-            self._one(f"ldr {name(t)}, [sp, #{offset}]", 0x9800 | t << 8 | offset // 4)
-        else:
-            self._memory("ldr", 0x6800, t, n, offset, 4)
+        self._word("ldr", 0x6800, t, n, offset)
 
     def str_(self, t: int, n: int, offset: int = 0) -> None:
-        if n == SP:
-            check("an offset", offset, range(0, 1024, 4))
-            _low(t)
-            self._one(f"str {name(t)}, [sp, #{offset}]", 0x9000 | t << 8 | offset // 4)
-        else:
-            self._memory("str", 0x6000, t, n, offset, 4)
+        self._word("str", 0x6000, t, n, offset)
 
     def ldrb(self, t: int, n: int, offset: int = 0) -> None:
         self._memory("ldrb", 0x7800, t, n, offset, 1)
@@ -188,32 +175,23 @@ class Thumb(Assembler):
     def strb(self, t: int, n: int, offset: int = 0) -> None:
         self._memory("strb", 0x7000, t, n, offset, 1)
 
-    def _indexed(self, text: str, opcode: int, t: int, n: int, m: int) -> None:
-        _low(t, n, m)
-        self._one(f"{text} {name(t)}, [{name(n)}, {name(m)}]", opcode | m << 6 | n << 3 | t)
+    ldr_reg = _indexed("ldr", 0x5800)
+    ldrb_reg = _indexed("ldrb", 0x5C00)
+    strb_reg = _indexed("strb", 0x5400)
 
-    def ldr_reg(self, t: int, n: int, m: int) -> None:
-        self._indexed("ldr", 0x5800, t, n, m)
-
-    def ldrb_reg(self, t: int, n: int, m: int) -> None:
-        self._indexed("ldrb", 0x5C00, t, n, m)
-
-    def strb_reg(self, t: int, n: int, m: int) -> None:
-        self._indexed("strb", 0x5400, t, n, m)
+    def _several(self, text: str, opcode: int, n: int, registers: Sequence[int]) -> None:
+        _low(n, *registers)
+        if n in registers:
+            raise ValueError("the base register is also in the list")
+        self._one(f"{text} {name(n)}!, {names(registers)}", opcode | n << 8 | sum(1 << r for r in registers))
 
     def ldmia(self, n: int, *registers: int) -> None:
         """n ends after the last word."""
-        _low(n, *registers)
-        if n in registers:
-            raise ValueError("the base register is also in the list")
-        self._one(f"ldmia {name(n)}!, {names(registers)}", 0xC800 | n << 8 | sum(1 << r for r in registers))
+        self._several("ldmia", 0xC800, n, registers)
 
     def stmia(self, n: int, *registers: int) -> None:
         """n ends after the last word."""
-        _low(n, *registers)
-        if n in registers:
-            raise ValueError("the base register is also in the list")
-        self._one(f"stmia {name(n)}!, {names(registers)}", 0xC000 | n << 8 | sum(1 << r for r in registers))
+        self._several("stmia", 0xC000, n, registers)
 
     # -- the stack -----------------------------------------------------------------------------------------------------
 
@@ -227,20 +205,19 @@ class Thumb(Assembler):
         _low(*(r for r in registers if r != PC))
         self._one(f"pop {names(registers)}", 0xBC00 | sum(1 << r if r != PC else 0x100 for r in registers))
 
-    def sub_sp(self, size: int) -> None:
-        """At most 508 bytes per instruction."""
+    def _move_sp(self, text: str, opcode: int, size: int) -> None:
         while size:
             part = min(size, 508)
             check("a frame", part, range(0, 512, 4))
-            self._one(f"sub sp, #{part}", 0xB080 | part // 4)
+            self._one(f"{text} sp, #{part}", opcode | part // 4)
             size -= part
 
+    def sub_sp(self, size: int) -> None:
+        """At most 508 bytes per instruction."""
+        self._move_sp("sub", 0xB080, size)
+
     def add_sp(self, size: int) -> None:
-        while size:
-            part = min(size, 508)
-            check("a frame", part, range(0, 512, 4))
-            self._one(f"add sp, #{part}", 0xB000 | part // 4)
-            size -= part
+        self._move_sp("add", 0xB000, size)
 
     def add_from_sp(self, d: int, offset: int) -> None:
         """d = sp + offset."""

@@ -5,8 +5,64 @@ Encodings: ARMv7-M Architecture Reference Manual (ARM DDI 0403), chapter A7.7.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from .assembler import check
 from .thumb import CONDITIONS, Thumb, far_branch, halves, name, names
+
+
+def _three(text: str, first: int, second: int = 0, tail: str = "") -> Callable[[ThumbDsp, int, int, int], None]:
+    """An instruction of three registers. tail: of its text."""
+
+    def append(self: ThumbDsp, d: int, n: int, m: int) -> None:
+        self._two(f"{text} {name(d)}, {name(n)}, {name(m)}{tail}", first | n, second | d << 8 | m)
+
+    return append
+
+
+def _four(text: str, first: int, second: int = 0) -> Callable[[ThumbDsp, int, int, int, int], None]:
+    """An instruction of four registers."""
+
+    def append(self: ThumbDsp, d: int, n: int, m: int, a: int) -> None:
+        self._two(f"{text} {name(d)}, {name(n)}, {name(m)}, {name(a)}", first | n, second | a << 12 | d << 8 | m)
+
+    return append
+
+
+def _shift_w(text: str, first: int, kind: int) -> Callable[[ThumbDsp, int, int, int], None]:
+    """A shift by a constant."""
+
+    def append(self: ThumbDsp, d: int, m: int, imm5: int) -> None:
+        check("a shift", imm5, range(1, 32))
+        self._two(f"{text} {name(d)}, {name(m)}, #{imm5}", first, _shifted(d, m, imm5, kind))
+
+    return append
+
+
+def _operand(text: str, first: int, how: str, kind: int) -> Callable[[ThumbDsp, int, int, int, int], None]:
+    """An instruction whose last operand is shifted to the right by a constant."""
+
+    def append(self: ThumbDsp, d: int, n: int, m: int, imm5: int) -> None:
+        check("a shift", imm5, range(1, 32))
+        self._two(f"{text} {name(d)}, {name(n)}, {name(m)}, {how} #{imm5}", first | n, _shifted(d, m, imm5, kind))
+
+    return append
+
+
+def _shifted(d: int, m: int, imm5: int, kind: int) -> int:
+    """The second half of an instruction with a shifted operand. kind: 0 for lsl, 1 for lsr, 2 for asr."""
+    return (imm5 >> 2) << 12 | d << 8 | (imm5 & 3) << 6 | kind << 4 | m
+
+
+def _after(text: str, opcode: int) -> Callable[[ThumbDsp, int, int, int], None]:
+    """A load or store, and n += step afterwards."""
+
+    def append(self: ThumbDsp, t: int, n: int, step: int) -> None:
+        check("a step", step, range(-255, 256))
+        up = 0x200 if step >= 0 else 0
+        self._two(f"{text} {name(t)}, [{name(n)}], #{step}", opcode | n, t << 12 | 0x900 | up | abs(step))
+
+    return append
 
 
 class ThumbDsp(Thumb):
@@ -17,54 +73,23 @@ class ThumbDsp(Thumb):
 
     # -- arithmetic ----------------------------------------------------------------------------------------------------
 
-    def add_w(self, d: int, n: int, m: int, lsl: int = 0) -> None:
+    def _left(self, text: str, first: int, d: int, n: int, m: int, lsl: int) -> None:
         shift = f", lsl #{lsl}" if lsl else ""
-        self._two(
-            f"add.w {name(d)}, {name(n)}, {name(m)}{shift}",
-            0xEB00 | n,
-            (lsl >> 2) << 12 | d << 8 | (lsl & 3) << 6 | m,
-        )
+        self._two(f"{text} {name(d)}, {name(n)}, {name(m)}{shift}", first | n, _shifted(d, m, lsl, 0))
 
-    def add_sign(self, d: int, n: int, m: int) -> None:
-        """d = n - 1 if m is negative, else n."""
-        self._two(f"add.w {name(d)}, {name(n)}, {name(m)}, asr #31", 0xEB00 | n, 0x70E0 | d << 8 | m)
+    def add_w(self, d: int, n: int, m: int, lsl: int = 0) -> None:
+        self._left("add.w", 0xEB00, d, n, m, lsl)
 
     def sub_w(self, d: int, n: int, m: int, lsl: int = 0) -> None:
-        shift = f", lsl #{lsl}" if lsl else ""
-        self._two(
-            f"sub.w {name(d)}, {name(n)}, {name(m)}{shift}",
-            0xEBA0 | n,
-            (lsl >> 2) << 12 | d << 8 | (lsl & 3) << 6 | m,
-        )
-
-    def add_asr(self, d: int, n: int, m: int, imm5: int) -> None:
-        """d = n + (m >> imm5)."""
-        check("a shift", imm5, range(1, 32))
-        self._two(
-            f"add.w {name(d)}, {name(n)}, {name(m)}, asr #{imm5}",
-            0xEB00 | n,
-            (imm5 >> 2) << 12 | d << 8 | (imm5 & 3) << 6 | 0x20 | m,
-        )
+        self._left("sub.w", 0xEBA0, d, n, m, lsl)
 
     def orr_w(self, d: int, n: int, m: int, lsl: int = 0) -> None:
-        shift = f", lsl #{lsl}" if lsl else ""
-        self._two(
-            f"orr.w {name(d)}, {name(n)}, {name(m)}{shift}",
-            0xEA40 | n,
-            (lsl >> 2) << 12 | d << 8 | (lsl & 3) << 6 | m,
-        )
+        self._left("orr.w", 0xEA40, d, n, m, lsl)
 
-    def orr_lsr(self, d: int, n: int, m: int, imm5: int) -> None:
-        """d = n | m >> imm5."""
-        check("a shift", imm5, range(1, 32))
-        self._two(
-            f"orr.w {name(d)}, {name(n)}, {name(m)}, lsr #{imm5}",
-            0xEA40 | n,
-            (imm5 >> 2) << 12 | d << 8 | (imm5 & 3) << 6 | 0x10 | m,
-        )
-
-    def and_w(self, d: int, n: int, m: int) -> None:
-        self._two(f"and.w {name(d)}, {name(n)}, {name(m)}", 0xEA00 | n, d << 8 | m)
+    add_asr = _operand("add.w", 0xEB00, "asr", 2)  # d = n + (m >> imm5)
+    orr_lsr = _operand("orr.w", 0xEA40, "lsr", 1)  # d = n | m >> imm5
+    add_sign = _three("add.w", 0xEB00, 0x70E0, ", asr #31")  # d = n - 1 if m is negative, else n
+    and_w = _three("and.w", 0xEA00)
 
     def _plain12(self, text: str, opcode: int, d: int, n: int, imm12: int) -> None:
         check("imm12", imm12, range(4096))
@@ -105,78 +130,33 @@ class ThumbDsp(Thumb):
     def sub_const(self, d: int, n: int, const: int) -> None:
         self._const(f"sub.w {name(d)}, {name(n)}", 0xF1A0 | n, d, const)
 
-    def _shift_w(self, text: str, kind: int, d: int, m: int, imm5: int) -> None:
-        check("a shift", imm5, range(1, 32))
-        self._two(
-            f"{text} {name(d)}, {name(m)}, #{imm5}",
-            0xEA4F,
-            (imm5 >> 2) << 12 | d << 8 | (imm5 & 3) << 6 | kind << 4 | m,
-        )
-
-    def lsl_w(self, d: int, m: int, imm5: int) -> None:
-        self._shift_w("lsl.w", 0, d, m, imm5)
-
-    def lsr_w(self, d: int, m: int, imm5: int) -> None:
-        self._shift_w("lsr.w", 1, d, m, imm5)
-
-    def asr_w(self, d: int, m: int, imm5: int) -> None:
-        self._shift_w("asr.w", 2, d, m, imm5)
-
-    def lsrs_w(self, d: int, m: int, imm5: int) -> None:
-        """Sets the carry to the last bit shifted out."""
-        check("a shift", imm5, range(1, 32))
-        self._two(
-            f"lsrs.w {name(d)}, {name(m)}, #{imm5}",
-            0xEA5F,
-            (imm5 >> 2) << 12 | d << 8 | (imm5 & 3) << 6 | 1 << 4 | m,
-        )
-
-    def lsl_reg(self, d: int, n: int, m: int) -> None:
-        self._two(f"lsl.w {name(d)}, {name(n)}, {name(m)}", 0xFA00 | n, 0xF000 | d << 8 | m)
-
-    def asr_reg(self, d: int, n: int, m: int) -> None:
-        self._two(f"asr.w {name(d)}, {name(n)}, {name(m)}", 0xFA40 | n, 0xF000 | d << 8 | m)
-
-    def mul(self, d: int, n: int, m: int) -> None:
-        self._two(f"mul {name(d)}, {name(n)}, {name(m)}", 0xFB00 | n, 0xF000 | d << 8 | m)
-
-    def mla(self, d: int, n: int, m: int, a: int) -> None:
-        self._two(f"mla {name(d)}, {name(n)}, {name(m)}, {name(a)}", 0xFB00 | n, a << 12 | d << 8 | m)
+    lsl_w = _shift_w("lsl.w", 0xEA4F, 0)
+    lsr_w = _shift_w("lsr.w", 0xEA4F, 1)
+    asr_w = _shift_w("asr.w", 0xEA4F, 2)
+    lsrs_w = _shift_w("lsrs.w", 0xEA5F, 1)  # sets the carry to the last bit shifted out
+    lsl_reg = _three("lsl.w", 0xFA00, 0xF000)
+    asr_reg = _three("asr.w", 0xFA40, 0xF000)
+    mul = _three("mul", 0xFB00, 0xF000)
+    mla = _four("mla", 0xFB00)
 
     # -- the DSP extension ---------------------------------------------------------------------------------------------
 
-    def _four(self, text: str, first: int, second: int, d: int, n: int, m: int, a: int) -> None:
-        self._two(f"{text} {name(d)}, {name(n)}, {name(m)}, {name(a)}", first | n, second | a << 12 | d << 8 | m)
-
-    def smlad(self, d: int, n: int, m: int, a: int) -> None:
-        """d = a + both products of signed halves."""
-        self._four("smlad", 0xFB20, 0, d, n, m, a)
-
-    def smlabb(self, d: int, n: int, m: int, a: int) -> None:
-        self._four("smlabb", 0xFB10, 0, d, n, m, a)
-
-    def smlatt(self, d: int, n: int, m: int, a: int) -> None:
-        self._four("smlatt", 0xFB10, 0x30, d, n, m, a)
-
-    def smlabt(self, d: int, n: int, m: int, a: int) -> None:
-        """The lower half of n, the upper one of m."""
-        self._four("smlabt", 0xFB10, 0x10, d, n, m, a)
-
-    def smlatb(self, d: int, n: int, m: int, a: int) -> None:
-        """The upper half of n, the lower one of m."""
-        self._four("smlatb", 0xFB10, 0x20, d, n, m, a)
-
-    def smmlar(self, d: int, n: int, m: int, a: int) -> None:
-        """d = a + the upper word of n * m, rounded half up."""
-        self._four("smmlar", 0xFB50, 0x10, d, n, m, a)
-
-    def smmulr(self, d: int, n: int, m: int) -> None:
-        """d = the upper word of n * m, rounded half up."""
-        self._two(f"smmulr {name(d)}, {name(n)}, {name(m)}", 0xFB50 | n, 0xF010 | d << 8 | m)
-
-    def usada8(self, d: int, n: int, m: int, a: int) -> None:
-        """d = a + the sum of |n - m| over the bytes."""
-        self._four("usada8", 0xFB70, 0, d, n, m, a)
+    smlad = _four("smlad", 0xFB20)  # d = a + both products of signed halves
+    smlabb = _four("smlabb", 0xFB10)
+    smlatt = _four("smlatt", 0xFB10, 0x30)
+    smlabt = _four("smlabt", 0xFB10, 0x10)  # the lower half of n, the upper one of m
+    smlatb = _four("smlatb", 0xFB10, 0x20)  # the upper half of n, the lower one of m
+    smmlar = _four("smmlar", 0xFB50, 0x10)  # d = a + the upper word of n * m, rounded half up
+    smmulr = _three("smmulr", 0xFB50, 0xF010)  # d = the upper word of n * m, rounded half up
+    usada8 = _four("usada8", 0xFB70)  # d = a + the sum of |n - m| over the bytes
+    pkhbt = _three("pkhbt", 0xEAC0, 0x4000, ", lsl #16")  # d = the lower half of n, and above it that of m
+    pkhtb = _three("pkhtb", 0xEAC0, 0x4020, ", asr #16")  # d = the upper half of m, and above it that of n
+    uadd8 = _three("uadd8", 0xFA80, 0xF040)
+    usub8 = _three("usub8", 0xFAC0, 0xF040)  # sets the flags that SEL chooses by
+    ssub16 = _three("ssub16", 0xFAD0, 0xF000)
+    uqadd8 = _three("uqadd8", 0xFA80, 0xF050)
+    uqsub8 = _three("uqsub8", 0xFAC0, 0xF050)
+    sel = _three("sel", 0xFAA0, 0xF080)
 
     def smull(self, low: int, high: int, n: int, m: int) -> None:
         self._two(f"smull {name(low)}, {name(high)}, {name(n)}, {name(m)}", 0xFB80 | n, low << 12 | high << 8 | m)
@@ -191,14 +171,6 @@ class ThumbDsp(Thumb):
         text = f", ror #{ror}" if ror else ""
         self._two(f"sxtb16 {name(d)}, {name(m)}{text}", 0xFA2F, 0xF080 | d << 8 | ror // 8 << 4 | m)
 
-    def pkhbt(self, d: int, n: int, m: int) -> None:
-        """d = the lower half of n, and above it that of m."""
-        self._two(f"pkhbt {name(d)}, {name(n)}, {name(m)}, lsl #16", 0xEAC0 | n, 0x4000 | d << 8 | m)
-
-    def pkhtb(self, d: int, n: int, m: int) -> None:
-        """d = the upper half of m, and above it that of n."""
-        self._two(f"pkhtb {name(d)}, {name(n)}, {name(m)}, asr #16", 0xEAC0 | n, 0x4020 | d << 8 | m)
-
     def eor_bytes(self, d: int, n: int, imm8: int) -> None:
         """With the same byte four times."""
         byte = check("imm8", imm8, range(1, 256))
@@ -208,29 +180,6 @@ class ThumbDsp(Thumb):
         """d = n + those halves."""
         text = f", ror #{ror}" if ror else ""
         self._two(f"uxtab16 {name(d)}, {name(n)}, {name(m)}{text}", 0xFA30 | n, 0xF080 | d << 8 | ror // 8 << 4 | m)
-
-    def _bytes(self, text: str, first: int, second: int, d: int, n: int, m: int) -> None:
-        self._two(f"{text} {name(d)}, {name(n)}, {name(m)}", first | n, second | d << 8 | m)
-
-    def uadd8(self, d: int, n: int, m: int) -> None:
-        self._bytes("uadd8", 0xFA80, 0xF040, d, n, m)
-
-    def usub8(self, d: int, n: int, m: int) -> None:
-        """Bytes; sets the flags that SEL chooses by."""
-        self._bytes("usub8", 0xFAC0, 0xF040, d, n, m)
-
-    def ssub16(self, d: int, n: int, m: int) -> None:
-        """Halves."""
-        self._bytes("ssub16", 0xFAD0, 0xF000, d, n, m)
-
-    def uqadd8(self, d: int, n: int, m: int) -> None:
-        self._bytes("uqadd8", 0xFA80, 0xF050, d, n, m)
-
-    def uqsub8(self, d: int, n: int, m: int) -> None:
-        self._bytes("uqsub8", 0xFAC0, 0xF050, d, n, m)
-
-    def sel(self, d: int, n: int, m: int) -> None:
-        self._bytes("sel", 0xFAA0, 0xF080, d, n, m)
 
     def _saturate(self, text: str, opcode: int, d: int, bits: int, n: int, imm5: int) -> None:
         shift = f", asr #{imm5}" if imm5 else ""
@@ -252,35 +201,27 @@ class ThumbDsp(Thumb):
 
     # -- loads and stores ----------------------------------------------------------------------------------------------
 
+    def _near(self, text: str, first: int, t: int, n: int, offset: int) -> None:
+        check("an offset", offset, range(4096))
+        self._two(f"{text} {name(t)}, [{name(n)}, #{offset}]", first | n, t << 12 | offset)
+
     def ldr_w(self, t: int, n: int, offset: int = 0) -> None:
-        self._two(
-            f"ldr.w {name(t)}, [{name(n)}, #{offset}]", 0xF8D0 | n, t << 12 | check("an offset", offset, range(4096))
-        )
+        self._near("ldr.w", 0xF8D0, t, n, offset)
 
     def str_w(self, t: int, n: int, offset: int = 0) -> None:
-        self._two(
-            f"str.w {name(t)}, [{name(n)}, #{offset}]", 0xF8C0 | n, t << 12 | check("an offset", offset, range(4096))
-        )
+        self._near("str.w", 0xF8C0, t, n, offset)
 
     def strb_w(self, t: int, n: int, offset: int = 0) -> None:
-        self._two(
-            f"strb.w {name(t)}, [{name(n)}, #{offset}]", 0xF880 | n, t << 12 | check("an offset", offset, range(4096))
-        )
+        self._near("strb.w", 0xF880, t, n, offset)
 
     def strh_w(self, t: int, n: int, offset: int = 0) -> None:
-        self._two(
-            f"strh.w {name(t)}, [{name(n)}, #{offset}]", 0xF8A0 | n, t << 12 | check("an offset", offset, range(4096))
-        )
+        self._near("strh.w", 0xF8A0, t, n, offset)
 
     def ldrb_w(self, t: int, n: int, offset: int = 0) -> None:
-        self._two(
-            f"ldrb.w {name(t)}, [{name(n)}, #{offset}]", 0xF890 | n, t << 12 | check("an offset", offset, range(4096))
-        )
+        self._near("ldrb.w", 0xF890, t, n, offset)
 
     def ldrh_w(self, t: int, n: int, offset: int = 0) -> None:
-        self._two(
-            f"ldrh.w {name(t)}, [{name(n)}, #{offset}]", 0xF8B0 | n, t << 12 | check("an offset", offset, range(4096))
-        )
+        self._near("ldrh.w", 0xF8B0, t, n, offset)
 
     def ldr_index(self, t: int, n: int, m: int, lsl: int = 0) -> None:
         self._two(
@@ -317,30 +258,12 @@ class ThumbDsp(Thumb):
             t << 12 | check("a shift", lsl, range(4)) << 4 | m,
         )
 
-    def _after(self, text: str, opcode: int, t: int, n: int, step: int) -> None:
-        """Post-indexed: n += step afterwards."""
-        check("a step", step, range(-255, 256))
-        up = 0x200 if step >= 0 else 0
-        self._two(f"{text} {name(t)}, [{name(n)}], #{step}", opcode | n, t << 12 | 0x900 | up | abs(step))
-
-    def ldr_after(self, t: int, n: int, step: int) -> None:
-        self._after("ldr", 0xF850, t, n, step)
-
-    def str_after(self, t: int, n: int, step: int) -> None:
-        self._after("str", 0xF840, t, n, step)
-
-    def ldrb_after(self, t: int, n: int, step: int) -> None:
-        self._after("ldrb", 0xF810, t, n, step)
-
-    def ldrsh_after(self, t: int, n: int, step: int) -> None:
-        """A signed half."""
-        self._after("ldrsh", 0xF930, t, n, step)
-
-    def strb_after(self, t: int, n: int, step: int) -> None:
-        self._after("strb", 0xF800, t, n, step)
-
-    def strh_after(self, t: int, n: int, step: int) -> None:
-        self._after("strh", 0xF820, t, n, step)
+    ldr_after = _after("ldr", 0xF850)
+    str_after = _after("str", 0xF840)
+    ldrb_after = _after("ldrb", 0xF810)
+    ldrsh_after = _after("ldrsh", 0xF930)  # a signed half
+    strb_after = _after("strb", 0xF800)
+    strh_after = _after("strh", 0xF820)
 
     def ldrd(self, t: int, t2: int, n: int, offset: int = 0) -> None:
         check("an offset", offset, range(0, 1024, 4))
