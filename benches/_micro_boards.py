@@ -6,9 +6,8 @@ Writes benches/results/micro_boards.md and micro_boards.json.
 from __future__ import annotations
 
 import json
-import secrets
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import date
 from importlib.util import find_spec
@@ -26,15 +25,14 @@ from emberlet.micro.builder.from_ir import read_graph  # noqa: E402
 from emberlet.micro.builder.graph import Graph  # noqa: E402
 from emberlet.micro.builder.quantization.calibrate import samples_from  # noqa: E402
 
+from benches._micro_random import layers, layers_text, networks_text, whole_networks  # noqa: E402
 from tools import model_packages  # noqa: E402
 from tools.boards_in_qemu import EmulatedBoard  # noqa: E402
 from tools.microcontrollers.networks import NETWORKS, SMALL, forest, samples  # noqa: E402
-from tools.microcontrollers.random_layers import ASSEMBLY_KINDS, assembly_cases, program_of  # noqa: E402
-from tools.microcontrollers.running import counted, counted_in_whole, wrong_on_board  # noqa: E402
+from tools.microcontrollers.running import counted, counted_in_whole  # noqa: E402
 from tools.micropython_builds import firmware  # noqa: E402
 
 RESULTS = ROOT / "benches" / "results"
-BATCHES, LAYERS = 20, 500
 
 MARKS = {"m7": 2.5, "m4": 2.5, "m0": 5.0, "rv32": 5.0}
 """Instructions a multiply-accumulate that no network may exceed."""
@@ -170,21 +168,6 @@ def wholes(graphs: dict[str, Graph], given: Callable[[Graph], dict[str, Any]] | 
     return out
 
 
-def layers() -> Iterator[dict[str, Any]]:
-    """Random layers on every board, of seeds never tried before: their number so far, the first seed, and the number of
-    outputs that differ from NumPy's."""
-    first = secrets.randbelow(1 << 31)
-    boards = [EmulatedBoard(name) for name in firmware.BOARDS]
-    wrong = dict.fromkeys(firmware.BOARDS, 0)
-    for batch in range(BATCHES):
-        made = program_of(list(assembly_cases(first + batch, LAYERS)))
-        for board in boards:
-            wrong[board.board.name] += len(wrong_on_board(board, *made))
-        count = (batch + 1) * LAYERS
-        print(f"random layers: {count}, seeds from {first} on, wrong: {wrong}", flush=True)
-        yield {"layers": count, "first": first, "wrong": wrong}
-
-
 HEAD = """\
 # Microcontrollers, emulated
 
@@ -254,14 +237,6 @@ Instructions of `run`, of `predict`, and the second in proportion to the first; 
 
 """
 
-RANDOM = """
-## Random layers
-
-{layers:,} layers with dimensions, weights and inputs at random on each board (`--boards layers`), {each} of each of
-{kinds} kinds, from seed {first} on, which is new in each run. Outputs that are not NumPy's byte by byte:
-{wrong}.
-"""
-
 
 def whole_table(rows: dict[str, Any]) -> str:
     """A table of what `wholes` counted."""
@@ -318,7 +293,7 @@ def _goal(name: str, entry: dict[str, Any]) -> str:
 def text(out: dict[str, Any]) -> str:
     """The results as a Markdown page."""
     titles = {"networks": "these networks", "published": "published networks", "small": "single layers"}
-    titles |= {"wake": "wake words", "calls": "small models", "layers": "random layers"}
+    titles |= {"wake": "wake words", "calls": "small models", "layers": "random layers", "random": "random networks"}
     when = ", ".join(f"{titles[key]} on {day}" for key, day in out["days"].items())
     parts = [HEAD.format(when=when)]
     for board in firmware.BOARDS.values() if "networks" in out else ():
@@ -345,12 +320,8 @@ def text(out: dict[str, Any]) -> str:
         parts += [SMALL_HEAD, whole_table(out["small"])]
     if "calls" in out:
         parts += [CALLS_HEAD, calls_table(out["calls"])]
-    if "layers" in out:
-        titles = {name: firmware.BOARDS[name].title for name in out["layers"]["wrong"]}
-        wrong = ", ".join(f"{count} on {titles[name]}" for name, count in out["layers"]["wrong"].items())
-        count, kinds = out["layers"]["layers"], len(ASSEMBLY_KINDS)
-        numbers = {"layers": count, "each": count // kinds, "kinds": kinds, "first": out["layers"]["first"]}
-        parts.append(RANDOM.format(**numbers, wrong=wrong))
+    parts += [layers_text(out["layers"])] if "layers" in out else []
+    parts += [networks_text(out["random"])] if "random" in out else []
     return "".join(parts)
 
 
@@ -377,11 +348,17 @@ def misses(out: dict[str, Any]) -> list[str]:
         for board, e in entry["boards"].items():
             if not 1 / NEAR < e["estimated"] / e["predict"] < NEAR:
                 found.append(f"the estimate for {name} on {board}")
-    return found + (["random layers"] if any(out.get("layers", {}).get("wrong", {}).values()) else [])
+    kinds = [e["wrong"] for e in out.get("random", {}).get("kinds", {}).values()]
+    wrong = {"random layers": [out.get("layers", {}).get("wrong", {})], "random networks": kinds}
+    return found + [name for name, each in wrong.items() if any(any(e.values()) for e in each)]
 
 
 PARTS = {"calls": calls, "wake": wake_words, "small": small, "published": published, "networks": networks}
 """What is counted, the shortest first: the first two less than 1 minute, then about 1, 4 and 8 of processor time."""
+
+
+DRAWN = {"layers": layers, "random": whole_networks}
+"""What is drawn at random, only if asked for: minutes."""
 
 
 def run(with_layers: bool, parts: Sequence[str] = ()) -> list[str]:
@@ -395,10 +372,11 @@ def run(with_layers: bool, parts: Sequence[str] = ()) -> list[str]:
             out[name] = count()
             out["days"][name] = day
             _write(out, file)
-    for found in layers() if with_layers or "layers" in parts else ():
-        out["layers"] = found
-        out["days"]["layers"] = day
-        _write(out, file)
+    for name, draw in DRAWN.items():
+        for found in draw() if name in parts or (with_layers and name == "layers") else ():
+            out[name] = found
+            out["days"][name] = day
+            _write(out, file)
     print(text(out))
     return misses(out)
 

@@ -328,8 +328,9 @@ def main() -> int:
     parser.add_argument(
         "--boards",
         nargs="*",
-        choices=[*_micro_boards.PARTS, "layers"],
-        help="only whole networks on emulated boards, or parts of them; layers: 10,000 random ones",
+        choices=[*_micro_boards.PARTS, *_micro_boards.DRAWN],
+        help="only whole networks on emulated boards, or parts of them; layers: 10,000 random ones; random: 500 random "
+        "networks of each kind",
     )
     options = parser.parse_args()
     missed = _micro_boards.run(options.layers, options.boards or ())

@@ -195,7 +195,7 @@ class Graph:
         """
         if self.calls_to_fill and not states:
             states = {} if states is None else states
-            started, zeros = replace(self, calls_to_fill=0), self._zeros()
+            started, zeros = replace(self, calls_to_fill=0), self.zeros
             for _ in range(self.calls_to_fill):
                 started.run(zeros, states)
         values: dict[str, Array] = {}
@@ -229,7 +229,8 @@ class Graph:
         word = int(first)
         return (word & 255, word >> 8) if self.grids[name].wide else (word,)
 
-    def _zeros(self) -> dict[str, Array]:
+    @property
+    def zeros(self) -> dict[str, Array]:
         """Inputs that represent zeros."""
         if self.is_float:
             return {name: np.zeros(self.shapes[name], np.float32) for name in self.inputs}

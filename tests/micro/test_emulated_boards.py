@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from itertools import islice
 
 import numpy as np
 import pytest
@@ -17,7 +18,8 @@ from tools.boards_in_qemu import EmulatedBoard
 from tools.microcontrollers.models import build_digits
 from tools.microcontrollers.networks import SMALL, ds_cnn, samples
 from tools.microcontrollers.random_layers import assembly_cases, program_of, viper_cases
-from tools.microcontrollers.running import counted, counted_in_whole, stack_used, wrong_on_board
+from tools.microcontrollers.random_networks import KINDS, batch_of, networks
+from tools.microcontrollers.running import counted, counted_in_whole, stack_used, wrong_of_batch, wrong_on_board
 from tools.micropython_builds import firmware
 from tools.paths import ROOT
 
@@ -45,6 +47,17 @@ def test_layers_that_no_assembly_computes_are_exact(name: str) -> None:
     program, arena, due = program_of(made)
     wrong = wrong_on_board(EmulatedBoard(name), program, arena, due, assembly=False)
     assert [(made[k].layer.name, made[k].shape) for k in wrong] == []
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_whole_networks_are_exact(kind: str) -> None:
+    """Of several layers, on one of the boards; `bench micro --boards random` runs many on all."""
+    seed = random.SystemRandom().randrange(1 << 31)
+    name = random.Random(seed).choice(list(firmware.FAMILIES))
+    print(f"seed {seed}, {name}")
+    made = list(islice(networks(kind, seed), 12))
+    wrong = wrong_of_batch(EmulatedBoard(name), batch_of(made))
+    assert [made[k].graph for k in wrong] == []
 
 
 @pytest.mark.parametrize("name", firmware.FAMILIES)

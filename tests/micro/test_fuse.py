@@ -19,8 +19,9 @@ from emberlet.micro.builder.kernels.move import Move, Part, strides
 from emberlet.micro.builder.kernels.nest import Axis
 from emberlet.micro.builder.kernels.state import Keep
 from emberlet.micro.builder.kernels.window import Window
-from support.microcontrollers.drawn_graphs import IMAGE, drawn
 from support.rows import every
+
+from tools.microcontrollers.drawn_graphs import IMAGE, drawn
 
 Array = np.ndarray[Any, Any]
 

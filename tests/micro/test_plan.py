@@ -20,9 +20,9 @@ from emberlet.micro.builder.plan import Buffer, lower_bound, place, plan
 from emberlet.micro.builder.program import Program
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.microcontrollers.drawn_graphs import IMAGE, drawn
-from support.microcontrollers.graphs_over_time import over_time
 
+from tools.microcontrollers.drawn_graphs import IMAGE, drawn
+from tools.microcontrollers.graphs_over_time import over_time
 from tools.microcontrollers.models import digits_graph, residual_graph, residual_samples
 
 buffers = st.lists(st.tuples(st.integers(1, 500), st.integers(0, 12), st.integers(0, 6)), min_size=1, max_size=14)

@@ -18,7 +18,8 @@ from emberlet.micro.builder.kernels.slide import Slide
 from emberlet.micro.builder.kernels.softmax import SoftmaxFloat
 from emberlet.micro.builder.kernels.window import Window
 from emberlet.micro.builder.streaming import streamed
-from support.microcontrollers.graphs_over_time import BANDS, CHANNELS, Over, over_time
+
+from tools.microcontrollers.graphs_over_time import BANDS, CHANNELS, Over, over_time
 
 
 def along(found: tuple[int, ...], whole: tuple[int, ...]) -> int | None:

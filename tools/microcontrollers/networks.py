@@ -22,7 +22,7 @@ from emberlet.micro.builder.kernels.window import Window
 INF = float("inf")
 
 
-class _Network:
+class Network:
     """A graph under construction: each method appends a layer after `at` and makes its output the new `at`."""
 
     def __init__(self, name: str, shape: tuple[int, ...], seed: int) -> None:
@@ -32,17 +32,17 @@ class _Network:
         self.shapes: dict[str, tuple[int, ...]] = {"x": shape}
         self.at = "x"
 
-    def _append(self, layer: Layer, shape: tuple[int, ...]) -> None:
+    def append(self, layer: Layer, shape: tuple[int, ...]) -> None:
         self.layers.append(layer)
         self.shapes[layer.output] = shape
         self.at = layer.output
 
-    def _next(self) -> tuple[str, str, tuple[int, ...]]:
+    def next(self) -> tuple[str, str, tuple[int, ...]]:
         """A layer's name, its output's, and the shape of its input."""
         count = len(self.layers)
         return f"layer{count}", f"t{count}", self.shapes[self.at]
 
-    def _same(self, kernel: tuple[int, int], strides: tuple[int, int]) -> Window:
+    def same(self, kernel: tuple[int, int], strides: tuple[int, int]) -> Window:
         """TensorFlow's "same" padding: an odd element goes below and to the right."""
         pads = []
         for side, k, s in zip(self.shapes[self.at][:2], kernel, strides, strict=True):
@@ -51,39 +51,39 @@ class _Network:
         return Window(kernel, strides, pads=(pads[0][0], pads[1][0], pads[0][1], pads[1][1]))
 
     def conv(self, n: int, kernel: tuple[int, int], stride: int = 1, low: float = 0.0, valid: bool = False) -> None:
-        name, out, shape = self._next()
-        window = Window(kernel, (stride, stride)) if valid else self._same(kernel, (stride, stride))
+        name, out, shape = self.next()
+        window = Window(kernel, (stride, stride)) if valid else self.same(kernel, (stride, stride))
         weights = self.rng.standard_normal((n, *kernel, shape[2])) * (2 / (prod(kernel) * shape[2])) ** 0.5
         bias = self.rng.standard_normal(n) * 0.1
         layer = DotFloat(name, (self.at,), out, shape, window, 1, weights, bias, low, INF)
-        self._append(layer, (*window.output(*shape[:2]), n))
+        self.append(layer, (*window.output(*shape[:2]), n))
 
     def depthwise(self, kernel: tuple[int, int], stride: int = 1) -> None:
-        name, out, shape = self._next()
-        window = self._same(kernel, (stride, stride))
+        name, out, shape = self.next()
+        window = self.same(kernel, (stride, stride))
         weights = self.rng.standard_normal((shape[2], *kernel)) * (2 / prod(kernel)) ** 0.5
         bias = self.rng.standard_normal(shape[2]) * 0.1
         layer = DepthwiseFloat(name, (self.at,), out, shape, window, weights, bias, 0.0, INF)
-        self._append(layer, (*window.output(*shape[:2]), shape[2]))
+        self.append(layer, (*window.output(*shape[:2]), shape[2]))
 
     def dense(self, n: int, low: float = 0.0) -> None:
-        name, out, shape = self._next()
+        name, out, shape = self.next()
         weights = self.rng.standard_normal((n, 1, 1, shape[0])) * (2 / shape[0]) ** 0.5
         bias = self.rng.standard_normal(n) * 0.1
         layer = DotFloat(name, (self.at,), out, shape, Window((1, 1)), 1, weights, bias, low, INF)
-        self._append(layer, (n,))
+        self.append(layer, (n,))
 
     def add(self, other: str) -> None:
-        name, out, shape = self._next()
-        self._append(BinaryFloat(name, (self.at, other), out, "add", shape, shape, None, 0.0, INF), shape)
+        name, out, shape = self.next()
+        self.append(BinaryFloat(name, (self.at, other), out, "add", shape, shape, None, 0.0, INF), shape)
 
     def mean(self) -> None:
-        name, out, (h, w, c) = self._next()  # type: ignore[misc]
-        self._append(ReduceFloat(name, (self.at,), out, (1, h * w, c), "sum", 1 / (h * w)), (c,))
+        name, out, (h, w, c) = self.next()  # type: ignore[misc]
+        self.append(ReduceFloat(name, (self.at,), out, (1, h * w, c), "sum", 1 / (h * w)), (c,))
 
     def softmax(self) -> None:
-        name, out, shape = self._next()
-        self._append(SoftmaxFloat(name, (self.at,), out, 1, shape[0]), shape)
+        name, out, shape = self.next()
+        self.append(SoftmaxFloat(name, (self.at,), out, 1, shape[0]), shape)
 
     def graph(self) -> Graph:
         return Graph(self.name, tuple(self.layers), self.shapes, ("x",), (self.at,))
@@ -91,7 +91,7 @@ class _Network:
 
 def ds_cnn() -> Graph:
     """Keyword spotting: 49 frames of 10 coefficients to 12 words."""
-    n = _Network("ds_cnn", (49, 10, 1), 1)
+    n = Network("ds_cnn", (49, 10, 1), 1)
     n.conv(64, (10, 4), 2)
     for _ in range(4):
         n.depthwise((3, 3))
@@ -104,7 +104,7 @@ def ds_cnn() -> Graph:
 
 def resnet8() -> Graph:
     """Image classification: 32 × 32 in color to 10 classes."""
-    n = _Network("resnet8", (32, 32, 3), 2)
+    n = Network("resnet8", (32, 32, 3), 2)
     n.conv(16, (3, 3))
     for channels, stride in ((16, 1), (32, 2), (64, 2)):
         before = n.at
@@ -123,7 +123,7 @@ def resnet8() -> Graph:
 
 def mobilenet() -> Graph:
     """Visual wake words: MobileNetV1 of a quarter of the width, 96 × 96 in color to 2 classes."""
-    n = _Network("mobilenet", (96, 96, 3), 3)
+    n = Network("mobilenet", (96, 96, 3), 3)
     n.conv(8, (3, 3), 2)
     widths = ((16, 1), (32, 2), (32, 1), (64, 2), (64, 1), (128, 2), *[(128, 1)] * 5, (256, 2), (256, 1))
     for channels, stride in widths:
@@ -137,7 +137,7 @@ def mobilenet() -> Graph:
 
 def autoencoder() -> Graph:
     """Anomaly detection: 640 numbers to 640."""
-    n = _Network("autoencoder", (640,), 4)
+    n = Network("autoencoder", (640,), 4)
     for width in (128, 128, 128, 128, 8, 128, 128, 128, 128):
         n.dense(width)
     n.dense(640, -INF)
@@ -146,7 +146,7 @@ def autoencoder() -> Graph:
 
 def wake_word() -> Graph:
     """Streaming wake word: 30 frames of 40 bands to 3 classes."""
-    n = _Network("wake_word", (30, 1, 40), 5)
+    n = Network("wake_word", (30, 1, 40), 5)
     n.conv(128, (3, 1), valid=True)
     for kernel in (5, 7, 9, 11):
         n.depthwise((kernel, 1))
@@ -165,13 +165,13 @@ def _gru() -> Graph:
 
 
 def _dense() -> Graph:
-    n = _Network("dense", (16,), 7)
+    n = Network("dense", (16,), 7)
     n.dense(16)
     return n.graph()
 
 
 def _depthwise(side: int, channels: int, kernel: int) -> Graph:
-    n = _Network("depthwise", (side, side, channels), 8)
+    n = Network("depthwise", (side, side, channels), 8)
     n.depthwise((kernel, kernel))
     return n.graph()
 

@@ -20,6 +20,7 @@ from emberlet.micro.builder.program import Program
 from emberlet.micro.builder.quantization.reference import quantize
 
 from tools.boards_in_qemu import EmulatedBoard
+from tools.microcontrollers.random_networks import Batch
 from tools.micropython import Port
 
 _RUN = """
@@ -149,6 +150,57 @@ def wrong_on_board(
         "right": b"".join(y.tobytes() for _, y in due),
     }
     return [int(k) for k in board.run(_ON_A_BOARD, files).split()]
+
+
+_BATCH = """
+import struct, uctypes, kernels
+{head}
+with open("/rom/arena", "rb") as f:
+    A = bytearray(f.read())
+{floats}
+run = kernels.bind(A, W, T)
+arena = memoryview(uctypes.bytearray_at(uctypes.addressof(A), {size}))
+
+
+def views(name):
+    data = memoryview(open("/rom/" + name, "rb"))
+    pairs = [struct.unpack("<II", data[8 * k : 8 * k + 8]) for k in range(len(data) // 8)]
+    return [arena[at : at + size] for at, size in pairs]
+
+
+inputs, outputs = views("inputs"), views("outputs")
+given, due = memoryview(open("/rom/given", "rb")), memoryview(open("/rom/due", "rb"))
+at = to = 0
+for call in range({calls}):
+    for x in inputs:
+        x[:] = given[at : at + len(x)]
+        at += len(x)
+    run()
+    for k, y in enumerate(outputs):
+        if y != due[to : to + len(y)]:
+            print(k, end=" ")
+        to += len(y)
+"""
+
+
+def wrong_of_batch(board: EmulatedBoard, batch: Batch) -> list[int]:
+    """The networks of a batch that give wrong bytes on an emulated board."""
+    program, own = batch.program, "" if batch.program.is_float else board.arch
+    source = kernels_source(program, "float32" if program.is_float else "viper", own)
+    prepared = 'W, T = kernels.prepare(memoryview(open("/rom/weights", "rb")), memoryview(open("/rom/words", "rb")))'
+    files = {
+        "kernels.mpy": compile_mpy(source, "kernels", own or None, code=machine_code(program, own)),
+        "weights": program.weight_bytes,
+        "words": program.word_bytes,
+        "arena": batch.arena,
+        "inputs": b"".join(struct.pack("<II", *place) for place in batch.inputs),
+        "outputs": b"".join(struct.pack("<II", *place) for place in batch.outputs),
+        "given": b"".join(batch.calls),
+        "due": b"".join(batch.due),
+    }
+    floats = _FLOATS if program.is_float else ""
+    script = _BATCH.format(head=prepared, floats=floats, size=len(batch.arena), calls=len(batch.calls))
+    return sorted({batch.networks[int(k)] for k in board.run(script, files).split()})
 
 
 @dataclass(frozen=True)
