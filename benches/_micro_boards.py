@@ -17,6 +17,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
+import numpy as np  # noqa: E402
 from emberlet.micro.builder.boards import BOARDS  # noqa: E402
 from emberlet.micro.builder.build import Options, build  # noqa: E402
 from emberlet.micro.builder.cost import VIPER  # noqa: E402
@@ -30,6 +31,7 @@ from tools import model_packages  # noqa: E402
 from tools.boards_in_qemu import EmulatedBoard  # noqa: E402
 from tools.microcontrollers.networks import NETWORKS, SMALL, forest, samples  # noqa: E402
 from tools.microcontrollers.running import counted, counted_in_whole  # noqa: E402
+from tools.microcontrollers.tflite_lstm import drawn_lstm  # noqa: E402
 from tools.micropython_builds import firmware  # noqa: E402
 
 RESULTS = ROOT / "benches" / "results"
@@ -142,7 +144,9 @@ def calls() -> dict[str, Any]:
 
 def small() -> dict[str, Any]:
     """Single layers."""
-    return wholes({name: replace(make(), name="model") for name, make in SMALL.items()}, samples)
+    found = wholes({name: replace(make(), name="model") for name, make in SMALL.items()}, samples)
+    lstm = drawn_lstm(np.random.default_rng(3), 28, 28, 20).written()
+    return {**found, **wholes({"LSTM of a .tflite file, 28 → 20, 28 steps": read_graph(lstm, "model")})}
 
 
 def wholes(graphs: dict[str, Graph], given: Callable[[Graph], dict[str, Any]] | None = None) -> dict[str, Any]:

@@ -68,6 +68,10 @@ COSTS = {
     "dense product of one": (2.5, 0, 0),
     "gru unit": (140, 150, 150),
     "lstm unit": (190, 200, 190),
+    "number of logistic": (150, 150, 150),
+    "number of tanh": (150, 150, 150),
+    "number of cells": (50, 50, 50),
+    "number of hidden": (60, 60, 60),
     "short word": (5.3, 0, 0),
     "short row": (7, 0, 0),
     "unpacked word": (2.1, 0, 0),
@@ -281,6 +285,8 @@ def assembly(name: str, n: Mapping[str, int]) -> dict[str, int]:
     if name.startswith(("copy", "fill")):
         eight = "moved eight by words" if name.endswith("words") else "moved eight"
         return {eight: n["rows"] * n["n8"], "moved byte": n["rows"] * n["rest"], "moved row": n["rows"]}
+    if name.startswith(("logistic", "tanh")) or name in ("cells", "hidden"):
+        return {f"number of {name.partition('_')[0]}": n["count"]}
     if name.endswith("_units"):
         return {name.replace("_units", " unit"): n["hidden"]}
     if name.startswith(("gru_", "lstm_")):

@@ -11,10 +11,16 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from emberlet.errors import ModelError, UnsupportedError
+from emberlet.micro.builder.assembly import scalar_doubled_lstm
+from emberlet.micro.builder.assembly.driver import Call, Kernel
+from emberlet.micro.builder.assembly.registry import table
+from emberlet.micro.builder.assembly.scalar_doubled_lstm import SQUASH
+from emberlet.micro.builder.assembly.variants import FAMILIES, scalar
 from emberlet.micro.builder.boards import BOARDS
 from emberlet.micro.builder.build import BuildResult, Options, build
+from emberlet.micro.builder.compile import compile_mpy
 from emberlet.micro.builder.from_ir import read_graph
-from emberlet.micro.builder.kernels.doubled_lstm import squash
+from emberlet.micro.builder.kernels.doubled_lstm import CONSTANTS, squash
 from support.microcontrollers.in_python import run_in_python
 
 from tools.boards_in_qemu import EmulatedBoard
@@ -129,6 +135,44 @@ def test_emulated_boards_compute_the_same_and_take_no_heap(name: str) -> None:
         net: build(read_graph(file.written(), net), Options(net, "romfs", [stand_in])) for net, file in files.items()
     }
     assert complaints(board, networks, {net: list(rows(1, file, 3)) for net, file in files.items()}) == ""
+
+
+FUNCTIONS = """
+import kernels, uctypes
+with open("/rom/arena", "rb") as f:
+    A = bytearray(f.read())
+with open("/rom/words", "rb") as f:
+    T = bytearray(f.read())
+a, t = uctypes.addressof(A) >> 2, uctypes.addressof(T) >> 2
+kernels.drive(a, a, t, 0, {start}, {end}, 0)
+right = memoryview(open("/rom/right", "rb"))
+print([k for k in range(len(A)) if A[k] != right[k]][:9])
+"""
+DRIVER = "import micropython\n\n@micropython.viper\ndef drive():\n    pass\n"
+
+
+@pytest.mark.needs("emulated-boards")
+@pytest.mark.parametrize("name", ["m0", "rv32"])
+def test_the_functions_in_assembly_are_exact(name: str) -> None:
+    """The logistic function, and tanh of every form that a cell may have."""
+    board, variants = EmulatedBoard(name), [(3, False), *((bits, True) for bits in range(7))]
+    draw, count = np.random.default_rng(), 1000
+    v = np.concatenate([draw.integers(-(1 << 15), 1 << 15, count - 5), [-32768, -1, 0, 1, 32767]])
+    driver = table(FAMILIES[board.arch])
+    assert driver is not None
+    made = []
+    for k, (bits, tanh) in enumerate(variants):
+        kernel = Kernel(f"{bits} {tanh}", scalar(scalar_doubled_lstm.squash, FAMILIES[board.arch], bits, tanh), SQUASH)
+        place = {"x": 2 * count * k, "y": 2 * count * k, "q": 0}
+        made.append(Call(kernel, {**place, "xstep": 2, "ystep": 2, "count": count}))
+    start, end = driver.add(made)
+    files = {
+        "kernels.mpy": compile_mpy(DRIVER, "kernels", board.arch, code={"drive": driver.code()}),
+        "arena": (v + (1 << 15)).astype("<u2").tobytes() * len(variants),
+        "words": np.array(CONSTANTS, "<u4").tobytes(),
+        "right": b"".join((squash(v, *each) + (1 << 15)).astype("<u2").tobytes() for each in variants),
+    }
+    assert board.run(FUNCTIONS.format(start=start, end=end), files) == "[]\n"
 
 
 def changed(number: int, place: int) -> File:

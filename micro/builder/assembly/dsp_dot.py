@@ -235,7 +235,7 @@ def _last_group(a: ThumbDsp, f: Frame) -> None:
     a.label("four")
 
 
-def _requantize_sum(a: ThumbDsp, s: int, up: bool, wide: bool, full: bool, how: str) -> None:
+def _rescale_sum(a: ThumbDsp, s: int, up: bool, how: str) -> None:
     if how:
         rescaled(a, (s,), R6, R3, how)
     else:
@@ -244,14 +244,24 @@ def _requantize_sum(a: ThumbDsp, s: int, up: bool, wide: bool, full: bool, how: 
         if up:
             a.lsl_reg(s, s, LR)
         a.smmlar(s, s, R6, R3)
+
+
+def _store(a: ThumbDsp, s: int, wide: bool, full: bool, adds: bool) -> None:
+    """Clamp a number, and write it r7 bytes behind r5. Clobbers r6."""
+    if adds:
+        a.ldrh_index(R6, R5, R7)
+        a.add_w(s, s, R6)
     if wide:
         a.usat(s, 16, s)
+        a.strh_index(s, R5, R7)
     else:
         _clamp(a, s, full)
+        a.strb_index(s, R5, R7)
 
 
-def dense(gather: bool, up: bool, wide: bool, full: bool, how: str) -> ThumbDsp:
-    """wide: the outputs are 16-bit numbers; full: they range over whole bytes; how: a key of DOUBLED."""
+def dense(gather: bool, up: bool, wide: bool, full: bool, how: str, adds: bool = False) -> ThumbDsp:
+    """wide: the outputs are 16-bit numbers; full: they range over whole bytes; how: a key of DOUBLED; adds: to the
+    numbers that are there, whose number is a multiple of four."""
     a, f = ThumbDsp(), DENSE
     size, each = 2 if wide else 1, DOUBLED[how]
     enter(a, f, {"x": R0, "y": R0, "e": R0, **({"g": R0} if gather else {}), "w": R1, "q": R2})
@@ -311,12 +321,12 @@ def dense(gather: bool, up: bool, wide: bool, full: bool, how: str) -> ThumbDsp:
         if k:
             a.ldr(R7, SP, f[f"Q{k}"])
             a.add(R6, R7)
-        _requantize_sum(a, s, up, wide, full, how)
+        _rescale_sum(a, s, up, how)
         if k:
             a.ldr(R7, SP, f[f"Y{k}"])
         else:
             a.movs(R7, 0)
-        (a.strh_index if wide else a.strb_index)(s, R5, R7)
+        _store(a, s, wide, full, adds)
     a.adds_imm(R5, 4 * size)
     a.str_(R5, SP, f["y"])
     a.adds_imm(R4, 4 * each)
@@ -377,7 +387,8 @@ def one(up: bool, full: bool, how: str) -> ThumbDsp:
     a.ldrd(R0, R1, SP, f.pair("c1", "c2"))
     if up:
         a.ldr_w(LR, SP, f["up"])
-    _requantize_sum(a, R9, up, False, full, how)
+    _rescale_sum(a, R9, up, how)
+    _clamp(a, R9, full)
     a.ldr(R5, SP, f["y"])
     a.strb_w(R9, R5)
     leave(a)

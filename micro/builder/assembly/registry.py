@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TypeGuard
 
@@ -16,6 +17,7 @@ from ..kernels.trees import Trees
 from ..kernels.window import Loops, window_loops
 from ..quantization.reference import ZERO, Requant
 from . import (
+    doubled_lstm,
     dsp_dot,
     dsp_recurrent,
     scalar_dot,
@@ -39,7 +41,7 @@ def calls(
         return _dot(layer, family, inputs[0], output, places)
     if isinstance(layer, Depthwise):
         return depthwise(layer, family, inputs[0], output, places)
-    if sums_in_assembly(layer):
+    if sums_in_assembly(layer, family):
         return _recurrent(layer, family, places) if family in BEGIN else None
     if isinstance(layer, Trees):
         return _trees(layer, family, inputs[0], output, places) if family in BEGIN else None
@@ -51,9 +53,10 @@ def table(family: str) -> Table | None:
     return Table(BEGIN[family]) if family in BEGIN else None
 
 
-def sums_in_assembly(layer: Layer) -> TypeGuard[RecurrentLayer]:
-    """Whether a layer is recurrent, works on bytes, and is not of a .tflite file, whose LSTM runs in viper."""
-    return isinstance(layer, RecurrentLayer) and layer.element == 1 and not isinstance(layer, DoubledLstm)
+def sums_in_assembly(layer: Layer, family: str) -> TypeGuard[RecurrentLayer]:
+    """Whether kernels compute the gates' sums of a recurrent layer on bytes: of a .tflite file's only with a driver."""
+    some = not isinstance(layer, DoubledLstm) or family in BEGIN
+    return isinstance(layer, RecurrentLayer) and layer.element == 1 and some
 
 
 def sums(rows: Rows, family: str, source: int | str, places: Mapping[str, int]) -> Call | None:
@@ -61,15 +64,17 @@ def sums(rows: Rows, family: str, source: int | str, places: Mapping[str, int]) 
 
     source: the offset of the bytes, or a variable of `run` with it; places: "o", "wo" and "to", and "zs".
     """
-    requant = bound(rows.requant, family)
+    own_requant = replace(rows.requant, zero=0) if rows.adds else rows.requant
+    requant = bound(own_requant, family)
     if requant is None:
         return None
     n, k = rows.weights.shape
     one = dict.fromkeys(("xstep", "xrow", "ystep", "ygap"), 0) | {"rows": 1, "cols": 1}
     if family == DSP:
-        kernel, own = _dsp_dot((), k, k, True, requant, places["zs"], wide=True)
+        how = how_often(own_requant)
+        kernel, own = _dsp_dot((), k, k, True, requant, places["zs"], wide=True, how=how, adds=rows.adds)
     else:
-        kernel, own = _scalar_dot(family, (), k, k, n < 4, rows.requant, places["zs"], wide=True)
+        kernel, own = _scalar_dot(family, (), k, k, n < 4, own_requant, places["zs"], wide=True, adds=rows.adds)
     places_of: dict[str, int | str] = {"x": source, "y": places["o"], "w": places["wo"], "q": 4 * (places["to"] + 2)}
     numbers: dict[str, int | str] = {"K": k, "N": n, "lift": rows.lift, "wz": ZERO, **one, **requant, **own}
     return Call(kernel, {**numbers, **places_of})
@@ -119,7 +124,9 @@ def _step_by_step(layer: RecurrentLayer, family: str, places: Mapping[str, int])
         sums(layer.rows[k], family, source, {**layer.places_of_rows(places, k), "zs": places["zs"]})
         for k, source in enumerate(sources)
     ]
-    step.append(units(layer, family, places))
+    step += (
+        doubled_lstm.calls(layer, family, places) if isinstance(layer, DoubledLstm) else [units(layer, family, places)]
+    )
     body = [call for call in step if call]
     if len(body) < len(step):
         return None
@@ -134,7 +141,7 @@ def scratch(layer: Layer, families: Sequence[str]) -> int:
     if families and isinstance(layer, Dot) and not layer.packed:
         k, spread = layer.weights[0].size, DSP in families and not dsp_dot.one_by_one(layer)
         return _room(k, layer.positions == 1, spread, layer.window.kernel != (1, 1) or (spread and k % 4 != 0))
-    if families and sums_in_assembly(layer):
+    if isinstance(layer, RecurrentLayer) and any(sums_in_assembly(layer, family) for family in families):
         most = max(layer.from_input.weights.shape[1], layer.hidden)
         sizes = [_room(most, True, DSP in families)]
         if DSP in families and dsp_recurrent.fits(layer):
@@ -212,6 +219,7 @@ def _dsp_dot(
     wide: bool = False,
     how: str = "",
     single: bool = False,
+    adds: bool = False,
 ) -> tuple[Kernel, dict[str, int]]:
     """single: as dsp_dot.one_by_one."""
     gather = run % 4 != 0
@@ -230,8 +238,8 @@ def _dsp_dot(
         return Kernel(name, bind(dsp_dot.one, up, full, how), dsp_dot.DENSE), fields
     if one:
         full = full and not wide
-        name = name_of("dense", how, gather=gather, up=up, wide=wide, full=full)
-        return Kernel(name, bind(dsp_dot.dense, gather, up, wide, full, how), dsp_dot.DENSE), fields
+        name = name_of("dense", how, gather=gather, up=up, wide=wide, full=full, adds=adds)
+        return Kernel(name, bind(dsp_dot.dense, gather, up, wide, full, how, adds), dsp_dot.DENSE), fields
     name = name_of("conv", how, gather=gather, up=up, full=full)
     return Kernel(name, bind(dsp_dot.conv, gather, up, full, how), dsp_dot.CONV), fields
 
@@ -245,6 +253,7 @@ def _scalar_dot(
     requant: Requant,
     scratch_at: int,
     wide: bool = False,
+    adds: bool = False,
 ) -> tuple[Kernel, dict[str, int]]:
     gather = bool(loops)
     (n0, step0), (n1, step1) = _two_loops(loops)
@@ -260,6 +269,6 @@ def _scalar_dot(
         "after0": step0 - n1 * step1,
     }
     how, apart, full = how_often(requant), scalar_dot.halves(requant), scalar_dot.is_full(requant, 16 if wide else 8)
-    name = name_of("conv", how, gather=gather, few=few, **arithmetic(apart, full), wide=wide)
-    make = scalar(scalar_dot.conv, family, gather, few, apart, wide, full, how)
+    name = name_of("conv", how, gather=gather, few=few, **arithmetic(apart, full), wide=wide, adds=adds)
+    make = scalar(scalar_dot.conv, family, gather, few, apart, wide, full, how, adds)
     return Kernel(name, make, scalar_dot.FRAME), fields

@@ -141,10 +141,13 @@ def clamp(a: Scalar, f: Frame, s: int, first: int, mark: str, full: bool, bits: 
     a.label(f"below {mark}")
 
 
-def conv(a: Scalar, gather: bool, few: bool, apart: str, wide: bool, full: bool, how: str) -> Scalar:
+def conv(
+    a: Scalar, gather: bool, few: bool, apart: str, wide: bool, full: bool, how: str, adds: bool = False
+) -> Scalar:
     """gather: the window has several runs; few: there are fewer than four channels, computed one by one; apart: as
     `halves`; wide: the outputs are 16-bit numbers; full: as `is_full`; how: as in
-    scalar_doubled.rescaled, "" for other arithmetic."""
+    scalar_doubled.rescaled, "" for other arithmetic; adds: to the numbers of 16 bits that are there, whose number is a
+    multiple of four."""
     f = FRAME
     a.enter(f, {"x": "A", "y": "A", "w": "W", "q": "T", **({"g": "A"} if gather else {})})
     a.get(V0, f["x"])
@@ -153,7 +156,7 @@ def conv(a: Scalar, gather: bool, few: bool, apart: str, wide: bool, full: bool,
     a.put(V0, f["col"])
     a.label("position")
     _sum(a, f, gather)
-    _channels(a, f, 1 if few else 4, apart, 2 if wide else 1, full, how)
+    _channels(a, f, 1 if few else 4, apart, 2 if wide else 1, full, how, adds)
     a.get(V0, f["y"])
     a.get(V1, f["ystep"])
     a.plus(V0, V1)
@@ -228,7 +231,9 @@ def _sum(a: Scalar, f: Frame, gather: bool) -> None:
     a.put(V3, f["t0"])
 
 
-def _requantize_sum(a: Scalar, f: Frame, k: int, apart: str, each: int, full: bool, how: str, bits: int) -> None:
+def _requantize_sum(
+    a: Scalar, f: Frame, k: int, apart: str, each: int, full: bool, how: str, bits: int, adds: bool
+) -> None:
     """V0, the sum of channel `k` of a group, becomes a byte (or 16 bits)."""
     if not how:
         a.word(V1, V4, each * k + 4)
@@ -243,7 +248,13 @@ def _requantize_sum(a: Scalar, f: Frame, k: int, apart: str, each: int, full: bo
         a.word(d, V4, each * k + 8)
 
     scalar_doubled.rescaled(a, f, V0, upper, lower, (V1, V2, V3, V6), str(k), how)
-    clamp(a, f, V0, V2, str(k), full)
+    if adds:
+        a.byte(V1, V5, 2 * k + 1)
+        a.left(V1, 8)
+        a.plus(V0, V1)
+        a.byte(V1, V5, 2 * k)
+        a.plus(V0, V1)
+    clamp(a, f, V0, V2, str(k), full, bits)
 
 
 def _step_back(a: Scalar, size: int, each: int) -> None:
@@ -263,7 +274,7 @@ def _step_back(a: Scalar, size: int, each: int) -> None:
     a.label("four are left")
 
 
-def _channels(a: Scalar, f: Frame, rows: int, apart: str, size: int, full: bool, how: str) -> None:
+def _channels(a: Scalar, f: Frame, rows: int, apart: str, size: int, full: bool, how: str, adds: bool) -> None:
     """All channels of one position, `rows` at a time. If their number is not a multiple of `rows`, the last groups
     overlap."""
     each = 12 if how else 8
@@ -305,7 +316,7 @@ def _channels(a: Scalar, f: Frame, rows: int, apart: str, size: int, full: bool,
     a.get(V7, f["rest"])
     for k, s in enumerate(sums):
         a.copy(V0, s)
-        _requantize_sum(a, f, k, apart, each, full, how, 8 * size)
+        _requantize_sum(a, f, k, apart, each, full, how, 8 * size, adds)
         a.store_byte(V0, V5, size * k)
         if size == 2:  # byte by byte, because such numbers may be unaligned
             a.right_by(V0, V0, 8)

@@ -237,6 +237,13 @@ class ThumbDsp(Thumb):
             t << 12 | check("a shift", lsl, range(4)) << 4 | m,
         )
 
+    def ldrh_index(self, t: int, n: int, m: int, lsl: int = 0) -> None:
+        self._two(
+            f"ldrh.w {name(t)}, [{name(n)}, {name(m)}, lsl #{lsl}]",
+            0xF830 | n,
+            t << 12 | check("a shift", lsl, range(4)) << 4 | m,
+        )
+
     def str_index(self, t: int, n: int, m: int, lsl: int = 0) -> None:
         self._two(
             f"str.w {name(t)}, [{name(n)}, {name(m)}, lsl #{lsl}]",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import cache
 
-from ..quantization.doubled import DoubledRequant
+from ..quantization.doubled import LEFT, DoubledRequant
 from ..quantization.reference import Requant
 from . import dsp, scalar_dot
 from .assembler import Assembler
@@ -47,7 +47,7 @@ def bound(requant: Requant, family: str) -> dict[str, int] | None:
     """The fields of requantization, or None if an instruction set's arithmetic does not support it."""
     if isinstance(requant, DoubledRequant):
         # Shifts by a word's width or more are not valid.
-        if min(requant.shifts) < -MOST_SHIFT:
+        if min(requant.shifts) < -MOST_SHIFT or max(requant.shifts) > LEFT:
             return None
     elif type(requant) is not Requant:
         return None

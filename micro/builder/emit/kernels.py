@@ -171,7 +171,7 @@ def _layers(program: Program, dialect: str, arch: str) -> Emitted:  # noqa: C901
         made = calls(layer, family, *own) if family else None
         if made is not None:
             groups.append(assembly(made) if made else [])
-        elif family and sums_in_assembly(layer):
+        elif family and sums_in_assembly(layer, family):
             update = units(layer, family, step.places)
             sums_in = _sums_in(family, step.places, lambda call: assembly([call])[0])
             groups.append(layer.calls(name, dialect, *own, sums_in, assembly([update])[0] if update else None))
@@ -270,7 +270,7 @@ def assembly_kernels(program: Program, arch: str) -> dict[str, Kernel]:
 def step_calls(step: Step, family: str) -> list[Call]:
     """The assembly kernels that a step calls; none if it runs in viper."""
     made = calls(step.layer, family, step.inputs, step.output, step.places)
-    if made is None and sums_in_assembly(step.layer):
+    if made is None and sums_in_assembly(step.layer, family):
         parts = [sums(rows, family, "i", step.places) for rows in step.layer.rows]
         return [call for call in (*parts, units(step.layer, family, step.places)) if call]
     return made or []

@@ -33,12 +33,15 @@ GATE_BITS = 3
 LEAST, MOST = -15, -9
 """The exponents of a cell's step for which LiteRT has a tanh."""
 
-_POWERS = (25520, 19875, 12055, 4435, 600, 11, 0, 0, 0)
+POWERS = (25520, 19875, 12055, 4435, 600, 11, 0, 0, 0)
 """exp(-2**n) from n = -2 on, in steps of 2**-15. Beyond n = 4 the exponential is zero."""
 
-_EIGHTH = 28918  # exp(-1/8)
-_THIRD = 10923
-_FIRST, _SLOPE = 23130, 15420  # 48/17 and 32/17, in steps of 2**-13: the first guess of a quotient
+EIGHTH = 28918  # exp(-1/8)
+THIRD = 10923
+FIRST, SLOPE = 23130, 15420  # 48/17 and 32/17, in steps of 2**-13: the first guess of a quotient
+
+CONSTANTS = (*POWERS, THIRD, EIGHTH, FIRST, SLOPE, ONE, ONE + 1)
+"""The last words of T; kernels in viper read the first ones only."""
 
 
 def _times(a: Ints, b: Ints | int) -> Ints:
@@ -53,9 +56,9 @@ def _exponential(a: Ints, bits: int) -> Ints:
     x = (part << bits) + (1 << 12)
     x2 = _times(x, x)
     rest = shifted(_times(x2, x2), 2) + _times(x2, x)
-    y = _EIGHTH + _times(x + shifted(_times(rest, _THIRD) + x2, 1), _EIGHTH)
+    y = EIGHTH + _times(x + shifted(_times(rest, THIRD) + x2, 1), EIGHTH)
     whole = part - a >> 13 - bits
-    for k, power in enumerate(_POWERS):
+    for k, power in enumerate(POWERS):
         y = np.where(whole >> k & 1, _times(y, power), y)
     return np.where(a < -(1 << 20 - bits), 0, y) if bits > 5 else y
 
@@ -63,7 +66,7 @@ def _exponential(a: Ints, bits: int) -> Ints:
 def squash(v: Ints, bits: int, tanh: bool) -> Ints:
     """The logistic function, or tanh, of words with this many bits before the point, in steps of 2**-15."""
     half = _exponential(-np.abs(v), bits + tanh) + ONE + 1 >> 1
-    x = _FIRST + _times(half, -_SLOPE)
+    x = FIRST + _times(half, -SLOPE)
     for _ in range(3):
         x = x + (_times(x, (1 << 13) - _times(half, x)) << 2)
     if tanh:
@@ -76,7 +79,7 @@ def squash(v: Ints, bits: int, tanh: bool) -> Ints:
 def _emit_squash(w: Writer, bits: str, tanh: str, p: Pointer) -> None:
     """Write code that replaces the number 0…65535 in `s`, less MIDDLE, by `squash` of it, plus MIDDLE, and stores it.
 
-    bits: of the exponential, an expression; tanh: a condition, "1" for always; "to": the place of `_POWERS`. Locals: v,
+    bits: of the exponential, an expression; tanh: a condition, "1" for always; "to": the place of `POWERS`. Locals: v,
     a, b, d, e, f, q.
     """
     w.line(f"v = s - {MIDDLE}")
@@ -90,8 +93,8 @@ def _emit_squash(w: Writer, bits: str, tanh: str, p: Pointer) -> None:
     w.line("e = (f << 13 - b) + 4096")
     w.line("f = e * e + 16384 >> 15")
     w.line("s = ((f * f + 16384 >> 15) + 2 >> 2) + (e * f + 16384 >> 15)")
-    w.line(f"s = e + ((s * {_THIRD} + 16384 >> 15) + f + 1 >> 1)")
-    w.line(f"f = {_EIGHTH} + (s * {_EIGHTH} + 16384 >> 15)")
+    w.line(f"s = e + ((s * {THIRD} + 16384 >> 15) + f + 1 >> 1)")
+    w.line(f"f = {EIGHTH} + (s * {EIGHTH} + 16384 >> 15)")
     w.table("q", "to")
     with w.block("while d > 0"):  # it is -1 for zero
         with w.block("if d & 1"):
@@ -101,7 +104,7 @@ def _emit_squash(w: Writer, bits: str, tanh: str, p: Pointer) -> None:
     with w.block("if b < 8 and a < 0 - (1 << b + 7)"):
         w.line("f = 0")
     w.line("f = f + 32768 >> 1")
-    w.line(f"e = {_FIRST} + (16384 - f * {_SLOPE} >> 15)")
+    w.line(f"e = {FIRST} + (16384 - f * {SLOPE} >> 15)")
     for _ in range(3):
         w.line("e = e + ((e * (8192 - (f * e + 16384 >> 15)) + 16384 >> 15) << 2)")
     w.line("f = e - 8192 << 2")
@@ -185,7 +188,22 @@ class DoubledLstm(RecurrentLayer):
 
     def constants(self) -> tuple[Bytes, list[int]]:
         weights, words = super().constants()
-        return weights, [*words, *_POWERS]
+        return weights, [*words, *CONSTANTS]
+
+    def constants_at(self, places: Places) -> int:
+        """Where CONSTANTS are in T."""
+        return places["to"] + sum(len(rows.words(self.name)) for rows in self.rows)
+
+    @property
+    def ends_of_cells(self) -> tuple[int, int]:
+        """What cells are clamped to, MIDDLE above themselves."""
+        low, high = (-self.clip, self.clip) if self.clip else (-MIDDLE, MIDDLE - 1)
+        return low + MIDDLE, high + MIDDLE
+
+    @property
+    def parts_of_multiplier(self) -> tuple[int, int, int]:
+        """Ten bits each, the lowest first."""
+        return self.multiplier & 1023, self.multiplier >> 10 & 1023, self.multiplier >> 20
 
     def places_of_rows(self, places: Places, n: int) -> dict[str, int]:
         return {**super().places_of_rows(places, n), "o": places["zo"]}
@@ -201,7 +219,7 @@ class DoubledLstm(RecurrentLayer):
 
     def between(self, name: NameOf, dialect: str, places: Places, rows: RowsFrom) -> list[str]:
         """The gates' functions, the cells, and tanh of these."""
-        own = {**places, "to": places["to"] + sum(len(rows.words(self.name)) for rows in self.rows)}
+        own = {**places, "to": self.constants_at(places)}
         return [w.call(name(w), own) for w in (self._gates(dialect), self._cells(dialect), self._tanh(dialect))]
 
     def _gates(self, dialect: str) -> Writer:
@@ -226,9 +244,8 @@ class DoubledLstm(RecurrentLayer):
             w.line(f"v = ({load16(w, X)}) * ({load16(w, X, 4)})")
             _emit_shifted(w, "v", 30 + self.cell)
             w.line("s = s + v")
-            low, high = (-self.clip, self.clip) if self.clip else (-MIDDLE, MIDDLE - 1)
             w.line(f"s = s + {MIDDLE}")
-            emit_clamp(w, low + MIDDLE, high + MIDDLE)
+            emit_clamp(w, *self.ends_of_cells)
             store16(w, P, "s")
             w.move(X, 8)
             w.move(P, 2)
@@ -252,7 +269,7 @@ class DoubledLstm(RecurrentLayer):
         w.go(Y, w.place("st"))
         w.go(X, w.place("zo", 6))
         w.go(P, w.place("zo", 8 * self.hidden))
-        m0, m1, m2 = self.multiplier & 1023, self.multiplier >> 10 & 1023, self.multiplier >> 20
+        m0, m1, m2 = self.parts_of_multiplier
         with w.times("n", self.hidden):
             w.line(f"s = ({load16(w, X)}) * ({load16(w, P)})")
             w.line("a = s & 32767")

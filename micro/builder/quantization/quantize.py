@@ -43,6 +43,7 @@ from ..kernels.slide import Slide
 from ..kernels.softmax import Softmax, SoftmaxFloat
 from ..kernels.state import Keep
 from .calibrate import grid_over
+from .floats_only import no_int8_form
 from .grids import bytes_of, clamp_of, on_grid, with_grids
 from .indices import MOST_IN_A_BYTE, with_words
 from .quantize16 import Quantizer16, doubled_shape, is_wide, uniform
@@ -76,9 +77,8 @@ def quantize_graph(
 ) -> Graph:
     """The graph in int8: every tensor gets a grid, every layer its integer arithmetic.
 
-    ranges: of the tensors over samples; None for a quantized model. stream: converts the graph to a stream, once every
-    tensor has a grid. Raises UnsupportedError, with names, for a layer without an integer form and for a tensor whose
-    grid cannot be derived.
+    ranges: of the tensors over samples; None for a quantized model. stream: makes the graph a stream, once tensors have
+    grids. Raises UnsupportedError, with names, for a layer without an integer form, or a tensor without a grid.
     """
     graph = with_grids(with_words(graph, ranges), ranges)
     graph = uniform(graph) if graph.wide else graph
@@ -160,7 +160,7 @@ class Quantizer:
 
     @singledispatchmethod
     def layer(self, layer: Layer) -> Layer:
-        raise UnsupportedError(f"{layer.name}: {layer.kind} has no int8 form; build the model with --float")
+        raise no_int8_form(layer)
 
     @layer.register
     def _(self, layer: DotFloat) -> Layer:
