@@ -14,14 +14,12 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from build_page import DIGITS, WEB, BuildError, build_runtime, graph, refresh
+from compiler_image import write_image
 from packages import (
     ROOT,
-    Files,
     PackageError,
     bytecode,
     emberlet_files,
-    is_kept,
-    is_quoted,
     memory,
     plan_runtime_files,
     without_comments,
@@ -80,18 +78,7 @@ def build_compiler(folder: Path) -> None:
         image = memory(files, model)
     except PackageError as error:
         raise BuildError(str(error)) from error
-    write_image(folder / "compiler.bin", files, image)
-
-
-def write_image(path: Path, files: Files, image: bytes) -> None:
-    """Write what compiler/worker.mjs starts from, gzipped: the length of a JSON object in 4 bytes, the object of the
-    name and length of each file, the files, and Python's memory. What Python has imported needs no file, unless errors
-    quote it."""
-    imported = {name for name in files if name.endswith(".pyc") or (is_kept(name) and not is_quoted(name))}
-    found = {name: data for name, data in files.items() if name not in imported}
-    index = json.dumps({name: len(data) for name, data in found.items()}).encode()
-    content = b"".join([len(index).to_bytes(4, "little"), index, *found.values(), image])
-    path.write_bytes(gzip.compress(content, 9, mtime=0))
+    write_image(folder / "compiler.bin", files, image, (pyodide / "pyodide.asm.wasm").read_bytes())
 
 
 def build_package(folder: Path) -> str:

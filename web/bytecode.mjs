@@ -4,7 +4,8 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { loadPyodide } from "./node_modules/pyodide/pyodide.mjs";
 
 const { files, model } = JSON.parse(readFileSync(0, "utf8"));
-const python = await loadPyodide({ stdout: (text) => console.error(text) });
+const env = { PYTHONHASHSEED: "0", PYTHONNODEBUGRANGES: "1" }; // the same bytes each time; tracebacks tell lines, not columns
+const python = await loadPyodide({ env, stdout: (text) => console.error(text) });
 const site = python.runPython("import site; site.getsitepackages()[0]");
 for (const [name, [source]] of Object.entries(files)) {
   python.FS.mkdirTree(`${site}/${name.slice(0, name.lastIndexOf("/"))}`);

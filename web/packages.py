@@ -246,9 +246,13 @@ def memory(files: Files, model: bytes) -> bytes:
     if not node or not PYODIDE.is_file():
         raise PackageError("the compiler is built by Node.js and web/node_modules/pyodide: run `npm ci` in web/")
     names = [name.replace("__pycache__/", "").split(".")[0] for name in files if name.endswith(".pyc") or is_kept(name)]
+
+    def stripped(name: str, data: bytes) -> bytes:
+        return without_comments(data.decode()).encode() if is_kept(name) and not is_quoted(name) else data
+
     given = json.dumps(
         {
-            "files": {name: base64.b64encode(data).decode() for name, data in files.items()},
+            "files": {name: base64.b64encode(stripped(name, data)).decode() for name, data in files.items()},
             "modules": sorted({name.removesuffix("/__init__").replace("/", ".") for name in names}),
             "model": base64.b64encode(model).decode(),
         }

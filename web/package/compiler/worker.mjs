@@ -63,8 +63,10 @@ async function start() {
   globalThis.importScripts = () => {
     throw new TypeError("this worker imports modules");
   };
-  compiled = WebAssembly.compileStreaming(counted(WASM));
-  let image = counted(IMAGE).then(unpacked); // 60 MB, which are let go once they are in place
+  const wasm = counted(WASM).then((response) => [response.clone(), response]);
+  compiled = WebAssembly.compileStreaming(wasm.then(([response]) => response));
+  const first = wasm.then(([, response]) => response.arrayBuffer());
+  let image = Promise.all([counted(IMAGE), first]).then(unpacked); // 60 MB, which are let go once they are in place
   for (const early of [compiled, image]) early.catch(() => {}); // told where they are awaited
   const [{ loadPyodide }, { default: createPyodideModule }] = await Promise.all([
     import(/* @vite-ignore */ /* webpackIgnore: true */ PYODIDE),
@@ -95,14 +97,42 @@ async function start() {
   return pyodide;
 }
 
-// { files: [[name, content]], memory } of compiler.bin (web/build_package.py).
-async function unpacked({ body }) {
+// { files: [[name, content]], memory } of compiler.bin (web/compiler_image.py).
+async function unpacked([{ body }, wasm]) {
   const bytes = await new Response(body.pipeThrough(new DecompressionStream("gzip"))).arrayBuffer();
   const start = 4 + new DataView(bytes).getUint32(0, true);
   const lengths = JSON.parse(new TextDecoder().decode(new Uint8Array(bytes, 4, start - 4)));
   let at = start;
   const files = Object.entries(lengths).map(([name, length]) => [name, new Uint8Array(bytes, (at += length) - length, length)]);
-  return { files, memory: new Uint8Array(bytes.slice(at)) };
+  const memory = new Uint8Array(bytes.slice(at));
+  addInitial(memory, new Uint8Array(wasm));
+  return { files, memory };
+}
+
+// Exclusive or, in place, what the memory of a WebAssembly module begins with. Pyodide has a header before its pages.
+function addInitial(memory, wasm) {
+  const header = memory.length % 65536;
+  let at = 8;
+  const number = () => {
+    let out = 0;
+    for (let scale = 1; ; scale *= 128) {
+      const byte = wasm[at++];
+      out += (byte & 127) * scale;
+      if (byte < 128) return out;
+    }
+  };
+  for (;;) {
+    const kind = wasm[at++];
+    const length = number();
+    if (kind === 11) break;
+    at += length;
+  }
+  for (let left = number(); left > 0; left--) {
+    at += 2; // an active segment, i32.const
+    let to = header + number();
+    at += 1; // end
+    for (let end = number() + at; at < end; ) memory[to++] ^= wasm[at++];
+  }
 }
 
 async function started() {
