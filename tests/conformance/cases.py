@@ -7,14 +7,16 @@ import pickle
 import sys
 import warnings
 from contextlib import suppress
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
 import onnx
 from emberlet import dtypes
 from emberlet.backend import get_backend
-from emberlet.codegen import load
+from emberlet.codegen import weights
+from emberlet.codegen.emit.instance import instantiate
+from emberlet.codegen.generation import translate
 from emberlet.codegen.onnx_backend import to_tensor
 from emberlet.tensor import Tensor
 
@@ -116,12 +118,19 @@ def compare(name: str, got: Any, want: Any, rtol: float, atol: float) -> None:
         np.testing.assert_array_equal(values.astype(whole), wanted.astype(whole))
 
 
+@lru_cache(64)
+def _written(name: str) -> Any:
+    """The generated module of a case, which is the same for every backend."""
+    return translate(node_cases()[name].model, name)[1]
+
+
 def run_case(name: str, backend_name: str) -> None:
     """One case on one backend, or by a compiled model on "numpy compiled"; raises whatever goes wrong."""
     case = node_cases()[name]
     backend_name, _, compiled = backend_name.partition(" ")
     backend = get_backend(backend_name)
-    model = load(case.model, backend, name=name)
+    model: Any = instantiate(_written(name), name, backend)
+    model.load_record(weights.tensors(_written(name).record, backend), layout="burn")
     if compiled:
         model = model.compile(backend=backend)
     for inputs, outputs in case.data_sets:
