@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 import onnx
-from emberlet.codegen import load, onnx_backend
+from emberlet.codegen import onnx_backend
 from emberlet.host.cli import main
+from support.loaded import loaded
 
 Arrays = dict[str, Any]
 ModelWay = Callable[[Path, Arrays], list[Any]]
@@ -25,12 +26,12 @@ def _tensors(arrays: Arrays, backend: str) -> list[Any]:
 
 
 def _eager(backend: str) -> ModelWay:
-    return lambda path, arrays: _results(load(str(path), backend)(*_tensors(arrays, backend)))
+    return lambda path, arrays: _results(loaded(path, backend)(*_tensors(arrays, backend)))
 
 
 def _compiled(backend: str) -> ModelWay:
     def run(path: Path, arrays: Arrays) -> list[Any]:
-        fast = load(str(path), "numpy").compile(backend=backend)
+        fast = loaded(path, "numpy").compile(backend=backend)
         given = _tensors(arrays, "numpy")
         fast(*given)
         return _results(fast(*given))

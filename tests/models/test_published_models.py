@@ -9,7 +9,7 @@ import emberlet.onnxruntime as ours
 import numpy as np
 import pytest
 from emberlet import asarray
-from emberlet.codegen import load
+from support.loaded import loaded
 from support.published_models import DYNAMIC, MODELS, Arrays, expected
 
 from tools import model_packages
@@ -37,7 +37,7 @@ def runner(file: Any, way: str, names: list[str]) -> Callable[[Arrays], list[np.
     backend, _, compiled = way.partition(" ")
     if backend == "wasm":
         pytest.importorskip("wasmtime")
-    model = load(file, backend=backend)
+    model = loaded(file, backend)
     if compiled:
         model = model.compile(backend=backend)
 
