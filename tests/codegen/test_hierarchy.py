@@ -17,11 +17,14 @@ from emberlet.codegen.hierarchy.invoke import singular
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from models.index import HERE, Case, cases
+from support.loaded import loaded
 from support.onnx_models import check, parse
 from support.rows import every
 
+from tools import components
+
 SLOW = settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
-BACKENDS = ["numpy", "python", pytest.param("wgpu", marks=pytest.mark.needs("gpu-driver"))]
+BACKENDS = ["numpy", "python", *(["wgpu"] if components.get("gpu-driver").find() else [])]
 
 
 def _arrays(model: Path, case: Case, backend: str, flat: bool) -> list[bytes]:
@@ -29,17 +32,15 @@ def _arrays(model: Path, case: Case, backend: str, flat: bool) -> list[bytes]:
     given = case.inputs()
     order = [i.name for i in onnx.load(model).graph.input if i.name in given]
     tensors = [home.from_bytes(given[n].tobytes(), dtypes.dtype(given[n].dtype.name), given[n].shape) for n in order]
-    results = load(model, backend=backend, flat=flat)(*tensors)
+    results = loaded(model, backend, flat=flat)(*tensors)
     results = results if isinstance(results, tuple) else (results,)
     return [bytes(home.to_bytes(r)) + repr((r.dtype, r.shape)).encode() for r in results]
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
 @every("case", list(cases(contrib=False)), share=4)
-def test_the_modules_compute_what_the_flat_code_does(case: Case, backend: str) -> None:
-    if backend == "wgpu":
-        pytest.importorskip("wgpu")
-    assert _arrays(case.model, case, backend, False) == _arrays(case.model, case, backend, True)
+def test_the_modules_compute_what_the_flat_code_does(case: Case) -> None:
+    for backend in BACKENDS:
+        assert _arrays(case.model, case, backend, False) == _arrays(case.model, case, backend, True), backend
 
 
 # -- models of which the source's state_dict is known -----------------------------------------------------------------

@@ -23,8 +23,6 @@ WAITING = (
 LONG = (
     "tests/contract/test_contract.py",
     "tests/conformance/test_node_cases.py",
-    "tests/micro/test_emulated_boards.py",
-    "tests/micro/test_put.py",
     "tests/digits/test_digits_everywhere.py",
     "tests/contract/test_quantized_zoo.py",
     "tests/codegen/test_repetition.py",
@@ -34,7 +32,6 @@ LONG = (
     "tests/native/test_shared_weights.py",
     "tests/codegen/test_hierarchy.py",
     "tests/codegen/test_near_misses.py",
-    "tests/codegen/test_budget.py",
     "tests/micro/test_scikit_learn.py",
     "tests/setup/test_mutation.py",
     "tests/models/test_generated_models.py",
