@@ -4,7 +4,7 @@ import sys
 
 from emberlet.backend.axes import ATTEMPTS, argument_names, named, of_model, unfit
 from emberlet.backend.opening import Opening
-from emberlet.backend.tracing import ValueNeeded
+from emberlet.backend.tracing import ValueNeeded, forked
 from emberlet.errors import BackendError, EmberletError
 from emberlet.sizes.size import SizeNeeded
 from emberlet.tensor import Tensor
@@ -72,11 +72,7 @@ class Compiled:
             )
         if examples:
             self.backend.open_early()
-        if hasattr(model, "fork") and hasattr(model, "params"):
-            for param in model.params():
-                param.val()  # initialize lazy parameters once, for the model and the copy
-            model = model.fork(self.backend)
-        self.model = model
+        self.model = forked(model, self.backend)
         self.cut = None
         self._unfit = None  # the refusal of the first arguments for which there are no plans
         self.fixed = {}

@@ -1,6 +1,7 @@
 """`compile(backend="auto")`: runs a model on each available device, measures the first calls, and keeps the fastest."""
 
 from emberlet.backend import get_backend
+from emberlet.backend.registry import host_backend
 from emberlet.errors import BackendError
 from emberlet.tensor import Tensor
 
@@ -30,7 +31,7 @@ class Fastest:
 
     def __init__(self, model, examples, names=None, **options):
         self._lock = lock()
-        self._host = _host()
+        self._host = host_backend()
         self._left = {}
         self._options = options
         self.times = {}
@@ -122,13 +123,6 @@ class Fastest:
 
 def _again(model, names, options):
     return Fastest(model, (), names, **options)
-
-
-def _host():
-    try:
-        return get_backend("numpy")
-    except BackendError:
-        return get_backend("python")
 
 
 def _compiled(model, examples, name, options):

@@ -17,6 +17,7 @@ from emberlet.tensor import Tensor
 from .compiled import Compiled
 from .device import can_wait, must_await
 from .record.node import Node
+from .run.carried import Call
 from .run.runtime import Results
 
 
@@ -186,7 +187,7 @@ def _is_axis(model, name):
     return any(name in shape for _, _, shape in model.INPUTS if shape is not None)
 
 
-class _Call:
+class _Call(Call):
     """One step, with the attributes that `Program.run` expects of `carried`: inputs, out, restore, save."""
 
     def __init__(self, resident, planned, sizes, arguments):
@@ -319,9 +320,6 @@ class _Call:
             node.buffer = device.allocate(self._room(node, e))
             encoder.copy_buffer_to_buffer(source.gpu, 0, node.buffer.gpu, 0, node.nbytes)
             self.kept[k] = node
-
-    def submitted(self):
-        """Do nothing."""
 
     def _room(self, node, entry):
         """Bytes to allocate for a state: constant while it grows, so that freed memory can be reused."""

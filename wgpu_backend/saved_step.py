@@ -9,7 +9,7 @@ from emberlet.errors import ArgumentError, EmberletError
 from .plan.checks import integer, list_of, part, text_of
 from .plan.data import KEY_STEP
 from .run import storage
-from .run.carried import copy_pages
+from .run.carried import Call, copy_pages
 from .run.runtime import Program, Results
 from .run.step_numbers import check, value_of
 from .saved_plan import SavedPlan
@@ -302,7 +302,7 @@ class _Copy:
             device.leave()
 
 
-class _Call:
+class _Call(Call):
     """One submission, with what `Program` expects of `carried`."""
 
     def __init__(self, step, side, counts, data, sizes, read):
@@ -332,12 +332,6 @@ class _Call:
                 chosen = [(number, at(n, values)) for number, n in chosen]
             self._out = Results(self.program, chosen, held.room, held.staging)
         return self._out
-
-    def lend_buffers(self, program):
-        """Lend nothing: the buffers are the program's."""
-
-    def restore(self, encoder):
-        """Record nothing: the values are where the program reads them."""
 
     def save(self, encoder):
         """Record the copies of new values that are not computed where they are kept."""

@@ -17,7 +17,7 @@ from emberlet.training_step.function import loss_in
 from .planned import Planned
 from .record.node import Node
 from .record.tracing import trace
-from .run.carried import copy_pages
+from .run.carried import Call, copy_pages
 from .run.open_program import OpenProgram
 from .run.runtime import Program
 
@@ -247,7 +247,7 @@ class StepPlan(Planned):
         return assemble(self._out(), call.tensors)
 
 
-class _Call:
+class _Call(Call):
     """One submission, with what `Program` expects of `carried`."""
 
     def __init__(self, plan, program, side, there, values):
@@ -263,9 +263,6 @@ class _Call:
                 self.inputs[k] = argument
         self.tensors = [None] * len(plan.roots)
         self.out = None
-
-    def lend_buffers(self, program):
-        """Lend nothing: the buffers are the program's."""
 
     def restore(self, encoder):
         """Record the copies of arguments that are in the GPU's memory."""
@@ -291,9 +288,6 @@ class _Call:
         for i in range(len(new)):
             if new[i] is not old[i] and i not in changed:
                 copy_pages(encoder, old[i], new[i])
-
-    def submitted(self):
-        """Do nothing."""
 
 
 def new_values(structure, function, roots, like):

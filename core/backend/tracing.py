@@ -32,6 +32,16 @@ class Trace:
         self.shares = False
 
 
+def forked(model, backend):
+    """A module on a backend, a function as it is. What the module would draw at random is drawn once before, for all
+    its copies."""
+    if not hasattr(model, "fork"):
+        return model
+    for param in model.params():
+        param.val()
+    return model.fork(backend)
+
+
 def traced(function, arguments, placeholder, root, calls=()):
     """The Trace of function(*arguments).
 

@@ -2,18 +2,11 @@
 
 from array import array
 
-from ..backend import get_backend
-from ..errors import ArgumentError, BackendError
+from ..backend.registry import host_backend
+from ..errors import ArgumentError
 from .transforms import IndexedDataset, PartialDataset, _Over
 
 _WORD = 0xFFFFFFFFFFFFFFFF
-
-
-def _cpu():
-    try:
-        return get_backend("numpy")
-    except BackendError:
-        return get_backend("python")
 
 
 def drawn_seed():
@@ -39,7 +32,7 @@ def order(n, seed, epoch=0):
     """0 … n - 1 in the random order of a seed and an epoch, as an array: the same on every machine."""
     from ..functional.randomness.draws import permutation
 
-    return _numbers(permutation(n, seed=mixed(seed, epoch), backend=_cpu()))
+    return _numbers(permutation(n, seed=mixed(seed, epoch), backend=host_backend()))
 
 
 class ShuffledDataset(IndexedDataset):
@@ -92,7 +85,7 @@ class SamplerDataset(_Over):
 
         n, size = len(self.dataset), self.size
         if self.replacement:
-            return _numbers(randint(n, shape=(size,), seed=mixed(self.seed, self.epoch), backend=_cpu()))
+            return _numbers(randint(n, shape=(size,), seed=mixed(self.seed, self.epoch), backend=host_backend()))
         found = array("q")
         while len(found) < size:
             found.extend(order(n, self.seed + len(found) // n, self.epoch)[: size - len(found)])

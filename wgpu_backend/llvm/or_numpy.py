@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from emberlet import dtypes
 from emberlet.backend import get_backend
+from emberlet.backend.tracing import forked
 from emberlet.errors import BackendError, UnsupportedError
 from emberlet.errors.warning import warn, warn_uncompiled
 from emberlet.host.numpy_backend.compile import Compiled as NumpyCompiled
@@ -86,11 +87,7 @@ class NativeOrNumpy:
         self._numbers: set[str] = set()  # the Python numbers and texts among the arguments of calls
         self._native: Compiled | None = None
         self._plain: NumpyCompiled | None = None  # what computes once it is there
-        if hasattr(model, "fork"):
-            for param in model.params():
-                param.val()  # what the model would draw at random is drawn once, for all its copies
-            model = model.fork(self.backend)
-        self.model = model
+        self.model = model = forked(model, self.backend)
         try:
             self._native = Compiled(model, (), _Exact(), dims=dims)
             if examples:

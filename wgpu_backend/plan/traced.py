@@ -7,7 +7,7 @@ from typing import Any
 
 from emberlet import dtypes
 from emberlet.backend.axes import argument_names
-from emberlet.backend.tracing import ValueNeeded
+from emberlet.backend.tracing import ValueNeeded, forked
 from emberlet.errors import ModelError
 from emberlet.sizes.questions import known_equal, smaller
 from emberlet.tensor import Tensor
@@ -26,12 +26,8 @@ def traced_for(
     """(the Trace of model(*examples) on a backend that only plans, with what depends on no input computed, of which
     `narrow` tells what is known of 8 bits; the nodes of its results). shapes: those of the examples, with Sizes for
     open axes. Raises ModelError if the model is not a single plan, SizeNeeded if a size cannot be left open."""
-    if hasattr(model, "fork"):
-        for param in model.params():
-            param.val()  # a lazy parameter would be initialized differently here and in the copy
-        model = model.fork(backend)
     try:
-        traced = trace(model, examples, backend, shapes)
+        traced = trace(forked(model, backend), examples, backend, shapes)
     except ValueNeeded as error:
         raise ModelError(f"this model cannot be saved as a plan: {error}") from error
     structure = traced.structure

@@ -5,7 +5,20 @@ from emberlet.errors import BackendError
 from .runtime import Results
 
 
-class Carried:
+class Call:
+    """What a Program asks while it submits: here, of a caller whose values lie in the program's own buffers."""
+
+    def lend_buffers(self, program):
+        """Lend buffers to the program: none."""
+
+    def restore(self, encoder):
+        """Record the copies of values to the program's inputs: none."""
+
+    def submitted(self):
+        """Called once the work is submitted."""
+
+
+class Carried(Call):
     """The states of one caller of a SavedPlan, in their own buffers, which other callers' runs do not change.
 
     pairs: list of (position of an input, position of the result that is its value in the next run). All states start as
@@ -39,9 +52,6 @@ class Carried:
         """Set all states to zero."""
         self._device.clear([self.inputs[i] for i in self.inputs])
 
-    def lend_buffers(self, program):
-        """Lend nothing: these states are copied to and from the program's own buffers."""
-
     def restore(self, encoder):
         """Record the copies of the states to the program's inputs."""
         for i in self.inputs:
@@ -51,9 +61,6 @@ class Carried:
         """Record the copies of the program's results to the states."""
         for i in self.inputs:
             copy_pages(encoder, self._program.allocations[self._results[i]], self.inputs[i])
-
-    def submitted(self):
-        """Do nothing."""
 
     def free(self):
         """Free their memory."""

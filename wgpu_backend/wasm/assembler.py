@@ -70,6 +70,11 @@ def call(name, type, *args):
     return E(type, out)
 
 
+def unsigned_min(a, b):
+    """The smaller of two unsigned numbers of i32, both of which are repeated."""
+    return select(op("i32.lt_u", a, b), a, b)
+
+
 def i32(n):
     """A number, or an open size, which the function reads once when it starts."""
     if is_open(n):

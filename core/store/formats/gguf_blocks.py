@@ -9,9 +9,9 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from ... import dtypes
-from ...backend import Backend, get_backend
+from ...backend import Backend
+from ...backend.registry import host_backend
 from ...dtypes import DType
-from ...errors import BackendError
 from ...functional.movement.joining import concat, stack
 from ...tensor import Tensor
 
@@ -32,7 +32,7 @@ class Block(NamedTuple):
 
 def dequantize(raw: memoryview, block: Block, shape: tuple[int, ...]) -> Tensor:
     """The weights of rows of blocks, float32, on the host."""
-    backend = _host()
+    backend = host_backend()
     if len(raw) < block.nbytes:
         return backend.full(shape, 0, dtypes.float32)
     levels, scale, least = parts(raw, block)
@@ -45,17 +45,10 @@ def dequantize(raw: memoryview, block: Block, shape: tuple[int, ...]) -> Tensor:
 def parts(raw: memoryview, block: Block) -> tuple[Tensor, Tensor, Tensor | None]:
     """The levels, scales and minima of blocks, on the host: see Block."""
     n = len(raw) // block.nbytes
-    levels, scale, least = block.parts(_host().from_bytes(raw, dtypes.uint8, (n, block.nbytes)))
+    levels, scale, least = block.parts(host_backend().from_bytes(raw, dtypes.uint8, (n, block.nbytes)))
     groups = block.weights_each // block.group
     levels = levels.reshape((n, groups, block.group))
     return levels, scale.reshape((n, groups)), None if least is None else least.reshape((n, groups))
-
-
-def _host() -> Backend:
-    try:
-        return get_backend("numpy")
-    except BackendError:
-        return get_backend("python")
 
 
 def _as(x: Tensor, dtype: DType) -> Tensor:

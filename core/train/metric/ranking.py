@@ -3,8 +3,8 @@
 Both need the scores of all items at once: they are kept until `clear`, and one value sorts them.
 """
 
-from ...backend import get_backend
-from ...errors import BackendError, ShapeError
+from ...backend.registry import host_backend
+from ...errors import ShapeError
 from .base import FormatOptions, MetricEntry, Numeric
 from .inputs import RankingInput
 
@@ -28,8 +28,8 @@ class _Ranking(Numeric):
                     self.name, item.output.shape, item.targets.shape
                 )
             )
-        scores = output.reshape((-1,)).to(_cpu())
-        true = targets.astype("bool").to(_cpu())
+        scores = output.reshape((-1,)).to(host_backend())
+        true = targets.astype("bool").to(host_backend())
         self._parts.append((scores[true], scores[~true]))
         self._value = None
         batch = self._percent([self._parts[-1]])
@@ -67,13 +67,6 @@ class _Late(MetricEntry):
     @property
     def formatted(self):
         return FormatOptions(self.name).unit("%").entry(self._metric.value(), self._batch, 0).formatted
-
-
-def _cpu():
-    try:
-        return get_backend("numpy")
-    except BackendError:
-        return get_backend("python")
 
 
 class AurocMetric(_Ranking):

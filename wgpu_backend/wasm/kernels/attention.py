@@ -11,7 +11,7 @@ from emberlet.sizes.size import is_open, most, typical
 
 from ...lower import index as ix
 from ...lower.lowering import Lowering
-from ..assembler import f32, f32x4, i32, i32x4, memory, op, select
+from ..assembler import f32, f32x4, i32, i32x4, memory, op, select, unsigned_min
 from . import operations, split
 from .emitter import extract, splat
 from .nest import begin, by_vectors, finish
@@ -90,7 +90,7 @@ class _Attention:
         e.loop("block", self.keys, KEYS)
         self.first = e.counters["block"][0]
         left = f.let(op("i32.sub", i32(self.keys), self.first))
-        self.many = f.let(_least(left, i32(KEYS)))
+        self.many = f.let(unsigned_min(left, i32(KEYS)))
         self._pack()
         self._open_tiles()
         self._scores()
@@ -142,7 +142,7 @@ class _Attention:
             return
         e.loop("part", self.rows, MOST_ROWS)
         self.begin = e.counters["part"][0]
-        self.behind = f.let(_least(op("i32.sub", i32(self.rows), self.begin), i32(MOST_ROWS)))
+        self.behind = f.let(unsigned_min(op("i32.sub", i32(self.rows), self.begin), i32(MOST_ROWS)))
 
     def _queries(self):
         """Copy the queries of a part, scaled."""
@@ -150,7 +150,7 @@ class _Attention:
         end, start = self.length, 0
         if self.in_parts:
             start = self.begin
-            end = f.let(_least(op("i32.add", self.begin, self.behind), i32(self.length)))
+            end = f.let(unsigned_min(op("i32.add", self.begin, self.behind), i32(self.length)))
         e.loop("row", end, 1, start)
         row = op("i32.sub", e.counters["row"][0], self.begin)
 
@@ -183,7 +183,7 @@ class _Attention:
         e, f = self.e, self.f
         e.loop("x", KEYS)
         x = e.counters["x"][0]
-        e.bind("key", f.let(op("i32.add", self.first, _least(x, op("i32.sub", self.many, i32(1))))))
+        e.bind("key", f.let(op("i32.add", self.first, unsigned_min(x, op("i32.sub", self.many, i32(1))))))
         self._pack_key(x)
         e.close()
         e.loop("x", self.many)
@@ -225,7 +225,7 @@ class _Attention:
         e, f = self.e, self.f
         e.loop("vector", self.width, self.lanes)
         to = e.counters["vector"][0]
-        e.bind("out", f.let(_least(to, i32(self.depth - self.lanes))))
+        e.bind("out", f.let(unsigned_min(to, i32(self.depth - self.lanes))))
         self._by_lane("out", lambda: write(to))
         e.close()
 
@@ -277,7 +277,7 @@ class _Attention:
         e.loop("r", ROWS)
         r = e.counters["r"][0]
         row = f.let(op("i32.add", self.tile, r))
-        e.bind("row", f.let(_least(op("i32.add", self.begin, row), i32(self.length - 1))))
+        e.bind("row", f.let(unsigned_min(op("i32.add", self.begin, row), i32(self.length - 1))))
         at = self._place("weights", (r, KEYS))
         if self.softcap:
             cap = f32x4(self.softcap)
@@ -428,7 +428,3 @@ class _Attention:
 
     def _multiplied(self, a, b, c):
         return op("f32x4.relaxed_madd", a, b, c) if self.relaxed else op("f32x4.add", c, op("f32x4.mul", a, b))
-
-
-def _least(a, b):
-    return select(op("i32.lt_u", a, b), a, b)

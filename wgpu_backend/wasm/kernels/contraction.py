@@ -14,7 +14,7 @@ from emberlet.sizes.size import is_open, least, surely_less, typical
 from ...lower import index as ix
 from ...lower.contraction import problem
 from ...lower.lowering import Lowering
-from ..assembler import E, f32, f32x4, i32, memory, op, select
+from ..assembler import E, f32, f32x4, i32, memory, op, unsigned_min
 from . import split
 from .nest import begin, finish
 from .runs import runs
@@ -188,7 +188,7 @@ class Contraction:
         last = self.f.let(op("i32.add", first, i32(together)))
         if not divides(together, panels) or self.shared == 1:
             end = end if isinstance(end, E) else i32(end)
-            last = self.f.let(select(op("i32.lt_u", last, end), last, end))
+            last = self.f.let(unsigned_min(last, end))
         if pack:
             if self._by_rows():
                 self._pack_rows(first, last)
@@ -287,7 +287,7 @@ class Contraction:
         at = op("i32.mul", panel, i32(width))
         if not divides(width, columns):  # the last panel starts earlier, so some of its columns are computed twice
             at = f.let(at)
-            at = select(op("i32.lt_u", at, i32(columns - width)), at, i32(columns - width))
+            at = unsigned_min(at, i32(columns - width))
         self.first_column = f.let(at)
         place = op("i32.mul", op("i32.sub", panel, first), i32(self.panel_bytes))
         self.packed = f.let(op("i32.add", self.panels_at, place))

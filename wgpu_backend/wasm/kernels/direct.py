@@ -6,7 +6,7 @@ by side, as contraction.py does, takes as long as the products of seven channels
 
 from ...lower import index as ix
 from ...lower.contraction import problem
-from ..assembler import i32, memory, op, select
+from ..assembler import i32, memory, op, unsigned_min
 from .contraction import BLOCK_BYTES, FAR, LINE, VECTORS, Contraction, fixed
 from .nest import begin, finish
 
@@ -84,7 +84,7 @@ class _Direct(Contraction):
         at = op("i32.mul", op("i32.sub", panel, op("i32.mul", e.counters["line"][0], i32(self.tiles))), i32(self.width))
         if self.line % self.width:
             at = f.let(at)
-            at = select(op("i32.lt_u", at, i32(self.line - self.width)), at, i32(self.line - self.width))
+            at = unsigned_min(at, i32(self.line - self.width))
         self.first_column = f.let(at)
 
     def _tile(self, first_row):

@@ -10,7 +10,7 @@ from emberlet.sizes.questions import known_equal
 from emberlet.sizes.size import is_open, least
 
 from ...lower import index as ix
-from ..assembler import E, bits, call, f32, f32x4, i32, i32x4, lane, memory, op, select
+from ..assembler import E, bits, call, f32, f32x4, i32, i32x4, lane, memory, op, select, unsigned_min
 from . import operations
 
 _LOADS = {"i8": "i32.load8_s", "u8": "i32.load8_u", "f32": "f32.load", "i32": "i32.load", "u32": "i32.load"}
@@ -126,7 +126,7 @@ class Emitter:
         self._open(end)
         value = f.get(number)
         if clamp is not None:
-            value = f.let(select(op("i32.lt_u", value, i32(clamp)), value, i32(clamp)))
+            value = f.let(unsigned_min(value, i32(clamp)))
         self.bind(name, value)
 
     def bind(self, name, value):

@@ -8,7 +8,7 @@ from ...lower.lowering import Lowering
 from ...lower.operations import lookup, sort_key
 from ...lower.reductions import identity
 from ...run import storage
-from ..assembler import i32, memory, op, select
+from ..assembler import i32, memory, op, select, unsigned_min
 from . import operations
 from .emitter import size, splat
 from .nest import FOLDS, Space, begin, by_vectors, contiguity, cuts_of, finish, operations_const, over, over_spaces
@@ -174,25 +174,21 @@ def _word(base, n):
     return op("i32.add", base, op("i32.shl", n, i32(2)))
 
 
-def _least(a, b):
-    return select(op("i32.lt_u", a, b), a, b)
-
-
 def _merge_all(f, keys, source, target, width, length):
     """Merge neighboring runs of `width` positions from source into target."""
     left, right, k = f.local("i32"), f.local("i32"), f.local("i32")
     start = f.local("i32")
     f.set(start, i32(0))
     f.begin_loop()
-    middle = f.let(_least(op("i32.add", f.get(start), width), i32(length)))
-    end = f.let(_least(op("i32.add", middle, width), i32(length)))
+    middle = f.let(unsigned_min(op("i32.add", f.get(start), width), i32(length)))
+    end = f.let(unsigned_min(op("i32.add", middle, width), i32(length)))
     f.set(left, f.get(start))
     f.set(right, middle)
     f.set(k, f.get(start))
     f.begin_loop()
     # Take from the left run if the right one is used up, or if the left one is not and its key is not greater.
-    a = f.let(memory("i32.load", _word(source, _least(f.get(left), i32(length - 1)))))
-    b = f.let(memory("i32.load", _word(source, _least(f.get(right), i32(length - 1)))))
+    a = f.let(memory("i32.load", _word(source, unsigned_min(f.get(left), i32(length - 1)))))
+    b = f.let(memory("i32.load", _word(source, unsigned_min(f.get(right), i32(length - 1)))))
     less = op("i32.le_u", memory("i32.load", _word(keys, a)), memory("i32.load", _word(keys, b)))
     less = op("i32.and", less, op("i32.lt_u", f.get(left), middle))
     take = f.let(op("i32.or", less, op("i32.ge_u", f.get(right), end)))

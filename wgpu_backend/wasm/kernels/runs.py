@@ -6,7 +6,7 @@ its place in a line of the panel.
 """
 
 from ...lower import index as ix
-from ..assembler import i32, memory, op, select
+from ..assembler import i32, memory, op, select, unsigned_min
 
 _WRITTEN_OUT = 9  # taps of a line whose copies are written out
 _NEAR = 1 << 14  # bytes of lines that are written entry by entry: they stay in the L1 cache
@@ -60,7 +60,7 @@ class Runs:
         start = f.let(op("i32.mul", e.counters["line"][0], i32(self.line)))
         stop = f.let(op("i32.add", start, i32(self.line)))
         left = f.let(select(op("i32.lt_u", start, first), first, start))
-        right = f.let(select(op("i32.lt_u", stop, behind), stop, behind))
+        right = f.let(unsigned_min(stop, behind))
         e.loop("run", right, tile.lanes, left)
         column = e.counters["run"][0]
         e.bind("pixel", f.let(op("i32.sub", column, start)))

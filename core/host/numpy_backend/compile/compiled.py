@@ -11,7 +11,7 @@ import numpy as np
 from .... import dtypes
 from ....backend import get_backend
 from ....backend.axes import Axes, argument_names, named, of_model, unfit
-from ....backend.tracing import ValueNeeded
+from ....backend.tracing import ValueNeeded, forked
 from ....errors import BackendError, EmberletError
 from ....errors.warning import warn_uncompiled
 from ....sizes.size import SizeNeeded
@@ -81,11 +81,7 @@ class Compiled:
         self._lock = RLock()
         self._last: tuple[Any, Plan, Callable[..., bool]] | None = None
         self._examples = [_like(x) for x in examples]
-        if hasattr(model, "fork"):
-            for param in model.params():
-                param.val()  # what the model would draw at random is drawn once, for it and for the copy
-            model = model.fork(found)
-        self.model = model
+        self.model = forked(model, found)
         self._traced: Any = None
         if examples:
             given = self._arguments(tuple(examples), {})
