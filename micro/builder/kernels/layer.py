@@ -209,6 +209,12 @@ def emit_clamp(w: Writer, low: int, high: int, name: str = "s") -> None:
         w.line(f"{name} = {high}")
 
 
+def emit_extreme(w: Writer, operation: str, name: str = "s") -> None:
+    """Write code that replaces a local by `v` if that is greater ("max") or less ("min")."""
+    with w.block(f"if v {'>' if operation == 'max' else '<'} {name}"):
+        w.line(f"{name} = v")
+
+
 def emit_clamp_float(w: Writer, low: float, high: float) -> None:
     """Clamp `s` to low..high."""
     if low > -inf:

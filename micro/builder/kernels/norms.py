@@ -15,7 +15,7 @@ import numpy as np
 from emberlet.errors import UnsupportedError
 
 from ..quantization.reference import LIMIT, Bytes, Ints, Requant, requantize
-from .layer import Array, Layer, View, emit_clamp, emit_requantize
+from .layer import Array, Layer, View, emit_clamp, emit_extreme, emit_requantize
 from .nest import each_lane
 from .normalize import emit_root, root_of
 from .pool import load_words, packed, words_of
@@ -223,8 +223,7 @@ class Norm(_Norm):
         w.line("h = 0")
         with w.times("k", length):
             w.line(f"v = {w.load(X)}")
-            with w.block("if v > h"):
-                w.line("h = v")
+            emit_extreme(w, "max", "h")
             w.move(X, inner)
         w.go(X, "a")
         w.line("s = 0")

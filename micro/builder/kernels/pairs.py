@@ -14,7 +14,7 @@ from emberlet.errors import UnsupportedError
 
 from ..quantization.reference import LIMIT, Bytes, Requant
 from .elementwise import _Binary
-from .layer import Array, emit_clamp
+from .layer import Array, emit_clamp, emit_extreme
 from .writer import Writer
 
 COMPARISONS = {"greater": ">", "greater_equal": ">=", "less": "<", "less_equal": "<=", "equal": "=="}
@@ -36,8 +36,7 @@ class ExtremeFloat(_Binary):
     def compute(self, w: Writer, a: str, b: str) -> None:
         w.line(f"s = {a}")
         w.line(f"v = {b}")
-        with w.block(f"if v {'>' if self.operation == 'max' else '<'} s"):
-            w.line("s = v")
+        emit_extreme(w, self.operation)
 
 
 @dataclass(frozen=True)
@@ -58,8 +57,7 @@ class Extreme(_Binary):
     def compute(self, w: Writer, a: str, b: str) -> None:
         for name, element, factor, start in zip("sv", (a, b), self.factors, self.starts, strict=True):
             w.line(f"{name} = {element} * {factor} {'+' if start >= 0 else '-'} {abs(start)}")
-        with w.block(f"if v {'>' if self.operation == 'max' else '<'} s"):
-            w.line("s = v")
+        emit_extreme(w, self.operation)
         w.line(f"s = s >> {self.requant.shift}")
         emit_clamp(w, 0, 255)
 

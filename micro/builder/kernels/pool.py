@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from ..quantization.reference import Bytes, Requant, requantize
-from .layer import Array, Layer, View, emit_requantize
+from .layer import Array, Layer, View, emit_extreme, emit_requantize
 from .nest import each_lane
 from .window import UNROLL, Window, WindowLayer, each_position, walk, window_loops
 from .writer import Pointer, Writer, X, Y
@@ -82,8 +82,7 @@ class MaxPool(_Pool):
 
     def take(self, w: Writer, i: int) -> None:
         w.line(f"v = {w.load(X, i)}")
-        with w.block("if v > s"):
-            w.line("s = v")
+        emit_extreme(w, "max")
 
 
 @dataclass(frozen=True)
@@ -239,8 +238,7 @@ class _Reduce(Layer):
             w.line(f"s = {element} + s")
             return
         w.line(f"v = {element}")
-        with w.block(f"if v {'>' if self.operation == 'max' else '<'} s"):
-            w.line("s = v")
+        emit_extreme(w, self.operation)
 
     def finish(self, w: Writer) -> None:
         """Turn `s` into the output's element."""

@@ -15,7 +15,7 @@ import numpy as np
 from emberlet.errors import UnsupportedError
 
 from ..quantization.reference import LIMIT, Bytes
-from .layer import Array, Layer, View, emit_clamp
+from .layer import Array, Layer, View, emit_clamp, emit_extreme
 from .window import walk
 from .writer import TABLE, Writer, X, Y
 
@@ -149,8 +149,7 @@ class Softmax(Layer):
 
         def take(i: int, k: int) -> None:
             w.line(f"v = {w.load(X, i)}")
-            with w.block("if v > h"):
-                w.line("h = v")
+            emit_extreme(w, "max", "h")
 
         walk(w, (), self.length, X, None, take, unroll=8)
 

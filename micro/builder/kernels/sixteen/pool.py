@@ -9,7 +9,7 @@ import numpy as np
 
 from ...quantization.reference import Bytes
 from ...quantization.sixteen import MOST, SumRequant, to_bytes, to_words
-from ..layer import Array, View, dense_view
+from ..layer import Array, View, dense_view, emit_extreme
 from ..pool import _Pool
 from ..window import UNROLL
 from ..words import store_word
@@ -80,8 +80,7 @@ class Pool16(_Pool):
             w.line(f"h = {high} + h")
             return
         w.line(f"v = {low} | {high} << 8")
-        with w.block(f"if v {'>' if self.operation == 'max' else '<'} s"):
-            w.line("s = v")
+        emit_extreme(w, self.operation)
 
     def finish(self, w: Writer) -> None:
         if self.requant is not None:
