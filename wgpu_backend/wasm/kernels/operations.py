@@ -55,12 +55,12 @@ class _Numbers:
         if type == "bool":
             return a
         if type == "f32":
-            return op(self.real + ".ne", a, self.number(0.0))
-        return op(self.integer + ".ne", a, self.whole(0))
+            return op(self.real + "ne", a, self.number(0.0))
+        return op(self.integer + "ne", a, self.whole(0))
 
 
-ONE = _Numbers("i32", "f32", "i32", i32, f32, select, "i32.eqz")
-FOUR = _Numbers("i32x4", "f32x4", "v128", i32x4, f32x4, bits, "v128.not")
+ONE = _Numbers("i32.", "f32.", "i32.", i32, f32, select, "i32.eqz")
+FOUR = _Numbers("i32x4.", "f32x4.", "v128.", i32x4, f32x4, bits, "v128.not")
 
 
 def _none(name, type):
@@ -143,20 +143,22 @@ def _compared_masks(name, a, b):
 
 def _either(numbers, name, type, args):
     """An operation with the same form on one number and on four, else None."""
+    if type == "f32" and name in _FLOAT:
+        return op(numbers.real + _FLOAT[name], *args)
     a, b = args[0], args[-1]
     if name == "logical_not" or (type == "bool" and name == "bitwise_not"):
         return op(numbers.negate, numbers.truth(a, type))
     if type == "bool":
         return _either_bool(numbers, name, a, b)
     if name.startswith("logical_"):
-        return op(numbers.bitwise + "." + name[8:], numbers.truth(a, type), numbers.truth(b, type))
+        return op(numbers.bitwise + name[8:], numbers.truth(a, type), numbers.truth(b, type))
     if type == "f32":
-        return _either_float(numbers, name, args)
+        return _either_float(numbers, name, args[0])
     if name in _INTEGER:
         known = _INTEGER[name]
-        return op(numbers.integer + "." + known + ("" if known[-1] != "_" else "s" if type == "i32" else "u"), a, b)
+        return op(numbers.integer + known + ("" if known[-1] != "_" else "s" if type == "i32" else "u"), a, b)
     if name in _BITS:
-        return op(numbers.bitwise + "." + _BITS[name], a, b)
+        return op(numbers.bitwise + _BITS[name], a, b)
     if name in _SAME_INTEGER or (type == "u32" and name == "abs"):
         return a
     if name in _EXTREMES:
@@ -166,7 +168,7 @@ def _either(numbers, name, type, args):
 
 def _either_bool(numbers, name, a, b):
     if name in _BOOL:
-        return op(numbers.bitwise + "." + _BOOL[name], a, b)
+        return op(numbers.bitwise + _BOOL[name], a, b)
     if name in _SAME_BOOL:
         return a
     if name == "eq":
@@ -174,18 +176,16 @@ def _either_bool(numbers, name, a, b):
     return numbers.whole(0) if name in ("isnan", "isinf") else None
 
 
-def _either_float(numbers, name, args):
-    a, real, choose, number = args[0], numbers.real, numbers.choose, numbers.number
-    if name in _FLOAT:
-        return op(real + "." + _FLOAT[name], *args)
+def _either_float(numbers, name, a):
+    real, choose, number = numbers.real, numbers.choose, numbers.number
     if name == "isnan":
-        return op(real + ".ne", a, a)
+        return op(real + "ne", a, a)
     if name == "isinf":
-        return op(real + ".eq", op(real + ".abs", a), number(float("inf")))
+        return op(real + "eq", op(real + "abs", a), number(float("inf")))
     if name == "sign":
         zero = number(0.0)
-        below = choose(op(real + ".lt", a, zero), number(-1.0), choose(op(real + ".eq", a, zero), zero, a))
-        return choose(op(real + ".gt", a, zero), number(1.0), below)
+        below = choose(op(real + "lt", a, zero), number(-1.0), choose(op(real + "eq", a, zero), zero, a))
+        return choose(op(real + "gt", a, zero), number(1.0), below)
     return None
 
 
@@ -198,13 +198,13 @@ def cast(numbers, a, source, target):
     if source == "bool" and numbers is FOUR:
         return op("v128.and", a, f32x4(1.0) if target == "f32" else i32x4(1))
     if target == "f32":
-        return op(numbers.real + ".convert_" + numbers.integer + ("_s" if source == "i32" else "_u"), a)
+        return op(numbers.real + "convert_" + numbers.integer[:-1] + ("_s" if source == "i32" else "_u"), a)
     return _truncated(numbers, a, target) if source == "f32" else a
 
 
 def _truncated(numbers, a, target):
     """Floats as integers, saturated to 32 bits."""
-    return op(numbers.integer + ".trunc_sat_" + numbers.real + ("_s" if target == "i32" else "_u"), a)
+    return op(numbers.integer + "trunc_sat_" + numbers.real[:-1] + ("_s" if target == "i32" else "_u"), a)
 
 
 def function(attr, type, args):
@@ -252,10 +252,10 @@ def _either_function(numbers, attr, args):
             out = numbers.extreme("max", type, out, whole(int(float(attr[1]))))
         return numbers.extreme("min", type, out, whole(int(high)))
     if name == "wrap_u":
-        return op(numbers.bitwise + ".and", a, whole((1 << int(attr[1][:-1])) - 1))
+        return op(numbers.bitwise + "and", a, whole((1 << int(attr[1][:-1])) - 1))
     if name == "wrap_i":
         free = i32(32 - int(attr[1][:-1]))
-        return op(numbers.integer + ".shr_s", op(numbers.integer + ".shl", a, free), free)
+        return op(numbers.integer + "shr_s", op(numbers.integer + "shl", a, free), free)
     if name == "times_zero":
         return a * args[1]
     if name == "over_zero":
@@ -266,7 +266,7 @@ def _either_function(numbers, attr, args):
 def _rounded_bf16(numbers, word):
     """(the bits of float32 rounded to the nearest bfloat16, half to even; the bits of a NaN as one)."""
     integer, bitwise, whole = numbers.integer, numbers.bitwise, numbers.whole
-    odd = op(bitwise + ".and", op(integer + ".shr_u", word, i32(16)), whole(1))
-    up = op(integer + ".add", op(integer + ".add", word, whole(0x7FFF)), odd)
+    odd = op(bitwise + "and", op(integer + "shr_u", word, i32(16)), whole(1))
+    up = op(integer + "add", op(integer + "add", word, whole(0x7FFF)), odd)
     kept = whole(0xFFFF0000)
-    return op(bitwise + ".and", up, kept), op(bitwise + ".or", op(bitwise + ".and", word, kept), whole(0x00400000))
+    return op(bitwise + "and", up, kept), op(bitwise + "or", op(bitwise + "and", word, kept), whole(0x00400000))
