@@ -14,35 +14,21 @@ import pytest
 from emberlet.errors import UnsupportedError
 from emberlet.host import cli
 from emberlet.micro.builder import build as building
-from emberlet.micro.builder.build import LEAST_OF_CLASSES, Agreement, BuildResult, Options, build
+from emberlet.micro.builder.build import LEAST_OF_CLASSES, Agreement, Options, build
 from emberlet.micro.builder.from_ir import read_graph
 from emberlet.micro.builder.quantization.indices import stored
-from emberlet.micro.builder.quantization.reference import dequantize
 from onnx import TensorProto, helper, numpy_helper
-from skl2onnx import to_onnx
 from sklearn.compose import ColumnTransformer
-from sklearn.cross_decomposition import PLSRegression
-from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
-from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.datasets import load_wine
 from sklearn.linear_model import (
-    BayesianRidge,
-    ElasticNet,
-    HuberRegressor,
-    Lasso,
-    LinearRegression,
     LogisticRegression,
-    Perceptron,
-    Ridge,
     RidgeClassifier,
-    SGDClassifier,
 )
-from sklearn.multiclass import OneVsRestClassifier
 from sklearn.naive_bayes import GaussianNB
-from sklearn.neighbors import KNeighborsClassifier
-from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
-from sklearn.svm import SVC, SVR, LinearSVR, NuSVC
+from sklearn.preprocessing import MinMaxScaler, StandardScaler
+from sklearn.svm import SVR
+from support.microcontrollers.estimators import classes_of, converted, halves, numbers_of
 from support.microcontrollers.onnx_models import Maker
 
 from tools.micropython import Port
@@ -57,83 +43,6 @@ def logistic() -> Any:
 def transformed() -> Any:
     some = ColumnTransformer([("a", StandardScaler(), [3, 0, 2]), ("b", MinMaxScaler(), [1, 4, 5])])
     return make_pipeline(some, logistic())
-
-
-ESTIMATORS: dict[str, Callable[[], Any]] = {
-    "standardized": lambda: make_pipeline(StandardScaler(), logistic()),
-    "between 0 and 1": lambda: make_pipeline(MinMaxScaler(), logistic()),
-    "by quartiles": lambda: make_pipeline(RobustScaler(), logistic()),
-    "by the largest": lambda: make_pipeline(MaxAbsScaler(), logistic()),
-    "without a scaler": RidgeClassifier,
-    "columns in groups": transformed,
-    "gradient descent": lambda: make_pipeline(StandardScaler(), SGDClassifier(random_state=0)),
-    "support vectors": lambda: make_pipeline(StandardScaler(), SVC()),
-    "neighbors": lambda: make_pipeline(StandardScaler(), KNeighborsClassifier(3)),
-    "support vectors, few": lambda: make_pipeline(StandardScaler(), NuSVC(nu=0.2)),
-    "perceptron": lambda: make_pipeline(StandardScaler(), Perceptron()),
-    "discriminants": lambda: make_pipeline(StandardScaler(), LinearDiscriminantAnalysis()),
-    "one against the rest": lambda: make_pipeline(StandardScaler(), OneVsRestClassifier(logistic())),
-    "a network": lambda: make_pipeline(StandardScaler(), MLPClassifier((16,), max_iter=500, random_state=0)),
-}
-REGRESSORS: dict[str, Callable[[], Any]] = {
-    "linear": LinearRegression,
-    "standardized": lambda: make_pipeline(StandardScaler(), Ridge()),
-    "few columns": Lasso,
-    "two penalties": lambda: make_pipeline(StandardScaler(), ElasticNet(alpha=0.01)),
-    "Bayesian": lambda: make_pipeline(StandardScaler(), BayesianRidge()),
-    "robust": lambda: make_pipeline(StandardScaler(), HuberRegressor()),
-    "support vectors": lambda: make_pipeline(StandardScaler(), LinearSVR(C=10, max_iter=20000)),
-    "partial least squares": lambda: make_pipeline(StandardScaler(), PLSRegression(2)),
-}
-
-
-def halves(load: Callable[..., tuple[Array, Array]], **options: Any) -> tuple[Array, Array, Array, Array]:
-    """Rows to train on and to calibrate with, others to score, and their targets."""
-    x, y = load(return_X_y=True, **options)
-    order = np.random.default_rng(0).permutation(len(x))
-    x, y = x[order].astype(np.float32), y[order]
-    return x[::2], x[1::2], y[::2], y[1::2]
-
-
-def converted(estimator: Any, x: Array) -> bytes:
-    classifies = hasattr(estimator, "predict_proba") or hasattr(estimator, "decision_function")
-    return bytes(to_onnx(estimator, x[:1], options={"zipmap": False} if classifies else None).SerializeToString())
-
-
-def numbers_of(result: BuildResult, row: Array, name: str) -> Array:
-    """An output of the int8 graph, as numbers."""
-    graph = result.graph
-    x = graph.columns["X"].of(row) if "X" in graph.columns else row
-    y = graph.run({"X": stored(graph, "X", x)})[name]
-    return dequantize(y, graph.grids[name].scale, graph.grids[name].zero).reshape(-1)
-
-
-def classes_of(result: BuildResult, rows: Array) -> Array:
-    graph = result.graph
-    port = next(p for p in result.program.outputs if p.labels)
-    found = [numbers_of(result, row, graph.decides or port.name) for row in rows]
-    return np.array([port.labels[round(float(v[0])) if graph.decides else int(v.argmax())] for v in found])
-
-
-@pytest.mark.parametrize("load", [load_wine, load_breast_cancer], ids=["wine", "tumors"])
-@pytest.mark.parametrize("name", ESTIMATORS)
-def test_estimators_lose_at_most_one_point_of_their_score(name: str, load: Callable[..., Any]) -> None:
-    seen, unseen, y, wanted = halves(load)
-    estimator = ESTIMATORS[name]().fit(seen, y)
-    result = build(read_graph(converted(estimator, seen), "m"), Options("m", least_agreement=None), {"X": seen})
-    score = float(np.mean(classes_of(result, unseen) == wanted))
-    assert score >= estimator.score(unseen, wanted) - 0.01
-    assert f"the same {'class' if result.graph.decides else 'largest output'} in" in str(result.agreement)
-
-
-@pytest.mark.parametrize("name", REGRESSORS)
-def test_regressions_lose_at_most_one_point_of_their_score(name: str) -> None:
-    seen, unseen, y, wanted = halves(load_diabetes, scaled=False)
-    estimator = REGRESSORS[name]().fit(seen, y)
-    result = build(read_graph(converted(estimator, seen), "m"), Options("m", least_agreement=None), {"X": seen})
-    found = np.array([numbers_of(result, row, result.graph.outputs[0])[0] for row in unseen])
-    score = 1 - np.sum((found - wanted) ** 2) / np.sum((wanted - wanted.mean()) ** 2)
-    assert score >= estimator.score(unseen, wanted) - 0.01
 
 
 @pytest.mark.parametrize("make", [GaussianNB, lambda: make_pipeline(StandardScaler(), SVR(C=100))])
