@@ -57,7 +57,8 @@ class Compiled:
 
     warns = True
 
-    def __init__(self, model, examples, backend=None, tune=False, dims=None):
+    def __init__(self, model, examples, backend=None, tune=False, dims=None, shared=None):
+        """shared: the SharedPlans of sessions of the model, if this is for one."""
         from emberlet.backend import get_backend
 
         self.backend = get_backend("wgpu" if backend is None else backend)
@@ -83,8 +84,10 @@ class Compiled:
         self._first = None
         self._open = []
         self._programs = {}
-        self._fixed = ()  # the positions of inputs whose values decide which operations run
+        # the positions of inputs whose values decide which operations run
+        self._fixed = () if shared is None else shared.fixed
         self._laid_out = {}
+        self._shared = shared
         self._tune = tune
         self._uses = 0
         self._last = None
@@ -138,7 +141,7 @@ class Compiled:
             return None
         with self._lock:
             key = self._key(arguments)
-            found = self._programs.get(key)
+            found = self._alone(key)
             sizes = None
             if found is None and self.cut is None:
                 found, sizes = self._find_open(arguments, rooms)
@@ -151,7 +154,10 @@ class Compiled:
                 except EmberletError:
                     self.unopened = None  # the call is refused, whatever the sizes are
                     raise
-                self._programs[self._key(arguments)] = found
+                key = self._key(arguments)
+                self._programs[key] = found
+                if self._shared is not None:
+                    self._shared.add(found, key)
             if found is None:
                 return None
             self._uses += 1
@@ -181,7 +187,7 @@ class Compiled:
             names = ", ".join([str(i) for i in self._fixed])
             what = "the operations of the model depend on the value of input {}, which keeps changing"
             raise ValueNeeded(what.format(names))
-        rest = self._laid_out, self._tune, self._owner, None, self._fixed
+        rest = self._laid_out, self._tune, self._owner, None, self._fixed, self._shared is not None
         try:
             return Planned(self.model, arguments, self.backend, *rest)
         except ValueNeeded as error:
@@ -198,10 +204,21 @@ class Compiled:
                 return False
         if more:
             self._fixed = self._fixed + tuple(more)
+            if self._shared is not None:
+                self._shared.fixed = self._fixed
             for planned in self._programs.values():
                 self._free(planned)
             self._programs, self._short = {}, None
         return bool(more)
+
+    def _alone(self, key):
+        """The plan for these shapes alone, this one's or a shared one; None where there is none."""
+        found = self._programs.get(key)
+        if found is None and self._shared is not None:
+            found = self._shared.find(key, self._owner)
+            if found is not None:
+                self._programs[key] = found
+        return found
 
     def _find_open(self, arguments, rooms=None):
         """(Planned, values of its open sizes) of a plan with open sizes that serves the arguments, made if needed;
@@ -212,6 +229,14 @@ class Compiled:
             sizes = planned.sizes(shapes, kinds, rooms)
             if sizes is not None:
                 return planned, sizes
+        found = self._shared and self._shared.find_open(shapes, kinds, rooms, self._owner)
+        if found:
+            self._open.append(found[0])
+            return found
+        return self._new_open(arguments, shapes, kinds, rooms)
+
+    def _new_open(self, arguments, shapes, kinds, rooms):
+        """A new one, as `_find_open` gives it."""
         if self._axes is None:
             if not self._dims and not getattr(self.model, "INPUTS", None):
                 return None, None
@@ -232,6 +257,8 @@ class Compiled:
             sizes = planned.sizes(shapes, kinds, rooms)
             if sizes is not None or attempt == 0:
                 self._open.append(planned)  # of no use to this call, which has an empty axis, but to later ones
+                if self._shared is not None:
+                    self._shared.add(planned)
             if sizes is not None:
                 self.unopened = None
                 return planned, sizes
@@ -243,7 +270,7 @@ class Compiled:
             if not opened:
                 return None
             opening = Opening(self._axes, opened, numbers, attempt, shapes, self._kinds(arguments), rooms)
-            rest = self._laid_out, self._tune, self._owner, opening, self._fixed
+            rest = self._laid_out, self._tune, self._owner, opening, self._fixed, self._shared is not None
             try:
                 return Planned(self.model, arguments, self.backend, *rest)
             except SizeNeeded as error:

@@ -40,7 +40,7 @@ class Planned:
     Program; opening: an Opening if the plan has open sizes, else None; checks: of indices, before each call; fixed:
     {position of an argument that is taken for its value: its bytes}."""
 
-    def __init__(self, model, arguments, backend, memo, tune=False, owner=None, opening=None, fixed=()):
+    def __init__(self, model, arguments, backend, memo, tune=False, owner=None, opening=None, fixed=(), shared=False):
         self.backend = backend
         self.fixed = {i: value_of(arguments[i]) for i in fixed if isinstance(arguments[i], Tensor)}
         self.used = 0
@@ -88,11 +88,24 @@ class Planned:
         for i in range(len(computed)):
             if computed[i].op != "append":
                 results.append((self.plan.outputs[i], count(computed[i].nbytes)))
+        self._ports = (kept, inputs, results) if shared else None
         if opening is None:
             self.program = self._program(kept, inputs, results, owner)
         else:
             counts_of(self.plan, scope)
             self.program = self._open_program(arguments, kept, inputs, results, owner)
+
+    def copied(self, owner=None):
+        """The same plan with a program of its own for an owner, or without one. It was made with `shared`, not on a GPU
+        and not on MicroPython."""
+        out = object.__new__(Planned)
+        out.__dict__.update(self.__dict__)
+        out.used, out._latest, out.program = 0, None, None
+        if owner is not None and self.opening is None:
+            out.program = self._program(*self._ports, owner)
+        elif owner is not None:
+            out.program = self._open_program((), *self._ports, owner)
+        return out
 
     def _program(self, kept, inputs, results, owner):
         return self.backend.program(self.plan, kept, inputs, results, owner)

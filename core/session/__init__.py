@@ -35,7 +35,8 @@ class Session:
         self._values = None  # the states, in the order of the entries; None before the first step
         self._rooms = [None] * len(self._entries)
         self._snapshots = {}
-        self._engine = None  # runs the steps on a GPU; False if there is none
+        self._engine = None  # runs the steps as plans; False if there is nothing that does
+        self._shares = None  # keeps what sessions of the model share (host/sharing/engines.py)
         self._stepping = False  # whether a step is under way
         self._first_step = False  # whether it is the first one, and has not ended well
 
@@ -167,8 +168,11 @@ class Session:
         backend = self._values[0].backend if isinstance(self._values[0], Tensor) else None
         if getattr(backend, "name", None) == "numpy":
             from ..host.numpy_backend.resident import Resident
+            from ..host.sharing.engines import shared
 
-            return Resident(self.model, self._entries, backend)
+            key = ("numpy", repr(self._table), self.capacity)
+            self._shares = shared(self.model, key, lambda: Resident(self.model, self._entries, backend))
+            return self._shares.what
         make = getattr(backend, "resident", None)
         return make and make(self.model, self._entries, self.capacity)
 
@@ -289,6 +293,7 @@ class Session:
         other.length = self.length
         other._initial = self._initial
         other._engine = self._engine
+        other._shares = self._shares
         other._values = None if self._values is None else list(self._values)
         self._tell("share", self._values or ())
         other._rooms = list(self._rooms)
@@ -303,7 +308,7 @@ class Session:
     def __getstate__(self):
         """The state for pickle and deepcopy, without plans and without the spare room of states."""
         kept = dict(self.__dict__)
-        kept["_engine"] = None
+        kept["_engine"] = kept["_shares"] = None
         kept["_stepping"] = kept["_first_step"] = False
         kept["_rooms"] = [None] * len(self._entries)
         return kept

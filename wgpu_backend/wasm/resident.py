@@ -1,6 +1,8 @@
 """Runs the steps of a Session (core/session) as plans. Where a state grows, a plan leaves its length open and appends
 in place: the state stays in the plan's memory (rooms.py)."""
 
+import sys
+
 from emberlet.backend.axes import closed
 from emberlet.session.room import LEAST, Growing
 
@@ -20,7 +22,16 @@ class Resident:
     def __init__(self, model, entries, capacity, backend, dims, growing, after):
         self.entries = entries
         self.capacity = capacity
-        self.compiled = Compiled(model, (), backend, dims=dims)
+        shared = None
+        if sys.implementation.name != "micropython":
+            from emberlet.host.sharing.engines import shared as of_model
+
+            from ..run.shared_plans import SharedPlans
+
+            key = (repr(backend), capacity, repr([(e.input, e.output, e.axis) for e in entries]))
+            self._shares = of_model(model, key, SharedPlans)  # which lives as long as something has it
+            shared = self._shares.what
+        self.compiled = Compiled(model, (), backend, dims=dims, shared=shared)
         self._growing = growing
         self._after = after
         self._met = {}

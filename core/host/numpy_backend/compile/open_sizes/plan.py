@@ -12,6 +12,7 @@ import copy
 import math
 import operator
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from itertools import combinations_with_replacement
 from threading import Lock
 from typing import Any
@@ -298,10 +299,7 @@ class OpenPlan:
         the arrays of the states, in their order. Calls of several threads may overlap."""
         if self.states:
             lengths = {**lengths, CAPACITY: rooms[0].shape[self.states.entries[0][2]]}
-        try:
-            bound = self._free.pop()
-        except IndexError:
-            bound = _Bound(self)
+        bound = self._taken(rooms)
         bound.fit(lengths, rooms)
         with np.errstate(all="ignore"):
             for array, position in zip(bound.inputs, self.inputs, strict=True):
@@ -315,6 +313,17 @@ class OpenPlan:
         if len(self._free) < 2:
             self._free.append(bound)
         return out
+
+    def _taken(self, rooms: Sequence[Array]) -> _Bound:
+        """Memory that no call has now; that with views of these rooms, which sessions have, if it is there."""
+        for i, bound in enumerate(self._free):
+            if len(rooms) == len(bound.rooms) and all(map(operator.is_, rooms, bound.rooms)):
+                with suppress(IndexError):  # another thread's by now
+                    return self._free.pop(i)
+        try:
+            return self._free.pop()
+        except IndexError:
+            return _Bound(self)
 
 
 def trace_typical(
