@@ -30,7 +30,7 @@ def layers() -> Iterator[dict[str, Any]]:
             wrong[board.board.name] += len(wrong_on_board(board, *made))
         count = (batch + 1) * LAYERS
         print(f"random layers: {count}, seeds from {first} on, wrong: {wrong}", flush=True)
-        yield {"layers": count, "first": first, "wrong": wrong}
+        yield {"layers": count, "kinds": len(ASSEMBLY_KINDS), "first": first, "wrong": wrong}
 
 
 def whole_networks() -> Iterator[dict[str, Any]]:
@@ -76,7 +76,7 @@ byte, in any of three calls:
 def layers_text(found: dict[str, Any]) -> str:
     """What `layers` found."""
     wrong = ", ".join(f"{count} on {firmware.BOARDS[name].title}" for name, count in found["wrong"].items())
-    count, kinds = found["layers"], len(ASSEMBLY_KINDS)
+    count, kinds = found["layers"], found["kinds"]
     return LAYERS_TEXT.format(layers=count, each=count // kinds, kinds=kinds, first=found["first"], wrong=wrong)
 
 
