@@ -94,3 +94,50 @@ def test_a_hard_swish_of_many_levels_is_the_same_levels(scale: float, step: floa
 
     found, wanted, plan = both(function, x)
     assert np.array_equal(found, wanted) and plan.count("multiply") < 5
+
+
+def test_a_gelu_that_is_rounded_in_between_is_looked_up() -> None:
+    x = np.tile((LEVELS - 99) * np.float32(0.037), 64).astype(np.float32)
+
+    def function(x: Any) -> Any:
+        x = quantized(x, 0.037, 99)
+        bent = quantized(quantized(F.erf(x * 0.70710677), 0.0078, 128) + 1.0, 0.0078, 0)
+        return quantized(quantized(x * 0.5, 0.018, 126) * bent, 0.0191, 9)
+
+    found, wanted, plan = both(function, x)
+    assert np.array_equal(found, wanted) and plan.count("look_up") == 1 and "reciprocal" not in plan
+
+
+@pytest.mark.parametrize("shape", [(12, 16, 8), (12, 8, 16)])
+def test_products_and_norms_give_levels_through_moves(shape: tuple[int, ...]) -> None:
+    """Their constants take the scale; a number that lies halfway between two levels may become the other one."""
+    draw = np.random.default_rng(3)
+    weight, bias = draw.normal(size=(24, 128)).astype(np.float32), draw.normal(size=128).astype(np.float32)
+    gain, shift = draw.normal(size=128).astype(np.float32), draw.normal(size=128).astype(np.float32)
+
+    def function(x: Any) -> Any:
+        w, b, g, s = (asarray(a, device=x.backend) for a in (weight, bias, gain, shift))
+        y = F.permute_dims((F.matmul(quantized(x, 0.02, 128), w) + b).reshape(shape), (2, 0, 1))
+        y = quantized(y, 0.11, 120)
+        z = quantized(F.layer_norm(F.permute_dims(y, (1, 2, 0)).reshape((12, 128)), g, s), 0.03, 128)
+        return F.concat((y.reshape((-1,)), z.reshape((-1,))))
+
+    x = draw.normal(size=(12, 24)).astype(np.float32)
+    found, wanted, plan = both(function, x)
+    assert np.mean(found != wanted) < 0.002 and np.abs(found - wanted).max() < 0.12
+    assert plan.count("fmax") == 1  # of x alone, which may be NaN
+
+
+def test_a_softmax_of_numbers_is_cut_and_one_of_nan_is_the_least_level() -> None:
+    x = np.random.default_rng(1).normal(size=(4, 16)).astype(np.float32)
+    x[1, 2] = np.nan
+
+    def of_any(x: Any) -> Any:
+        return quantized(F.softmax(x, -1), 1 / 256, 0)
+
+    def of_levels(x: Any) -> Any:
+        return of_any(quantized(x, 0.03, 128))
+
+    for function, count in ((of_any, 1), (of_levels, 1)):
+        found, wanted, plan = both(function, x)
+        assert np.array_equal(found, wanted) and plan.count("fmax") == count

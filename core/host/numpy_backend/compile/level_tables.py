@@ -1,5 +1,6 @@
-"""Activations between two roundings to 8 bits, of small arrays, as tables: levels are looked up in two or three calls,
-where a hard swish takes seven. Larger arrays are computed faster than they are looked up."""
+"""Activations between two roundings to 8 bits as tables: levels are looked up in two or three calls, where a hard swish
+takes seven. Larger arrays are looked up where that is faster than many calls, such as those of a gelu, whose parts may
+be rounded in between."""
 
 from __future__ import annotations
 
@@ -18,9 +19,11 @@ from .steps import Writer, copy_cast
 from .tracing import Call, Value
 
 LARGEST = 1 << 11  # elements of an array
-FEWEST = 4  # calls that a table replaces
+FEWEST, MANY = 4, 24  # calls that a table replaces, of such an array and of a larger one
 MOST = 256  # levels
+_DEEPEST = 48  # calls of a function
 _ELEMENTWISE = ("binary", "unary", "relu", "clip", "sigmoid")
+_COSTLY = {"erf": 24, "tanh": 8, "exp": 6, "log": 6, "sigmoid": 9, "level_table": 20, "grid": 2}  # in calls
 _WHOLE = 2.0**31  # what is less is cut to an integer
 
 
@@ -32,9 +35,10 @@ def look_up(calls: list[Call], roots: list[Value]) -> list[Call]:
             users.setdefault(value, []).append(call)
     ends = set(roots)
     gone: set[Call] = set()
+    place = {call: i for i, call in enumerate(calls)}
     for call in calls:
-        if call.op == "grid" and not call.keywords and 0 < math.prod(call.results[0].shape) <= LARGEST:
-            found = _function(call, users, ends)
+        if call.op == "grid" and not call.keywords and math.prod(call.results[0].shape) > 0:
+            found = _function(call, users, ends, place)
             if found is not None:
                 source, inner = found
                 low, high = source.call.args[1:]  # type: ignore[union-attr]
@@ -44,10 +48,12 @@ def look_up(calls: list[Call], roots: list[Value]) -> list[Call]:
     return [call for call in calls if call not in gone]
 
 
-def _function(end: Call, users: dict[Value, list[Call]], roots: set[Value]) -> tuple[Value, list[Call]] | None:
-    """(the levels that a grid's result is a function of, the calls between in their order); None if it is of others."""
+def _function(
+    end: Call, users: dict[Value, list[Call]], roots: set[Value], place: dict[Call, int]
+) -> tuple[Value, list[Call]] | None:
+    """(the levels that a grid's result is a function of, the calls between); None if it is of others."""
     inner: list[Call] = []
-    source: Value | None = None
+    sources: set[Value] = set()
     waiting = list(end.operands())
     while waiting:
         value = waiting.pop()
@@ -55,20 +61,35 @@ def _function(end: Call, users: dict[Value, list[Call]], roots: set[Value]) -> t
         if call is None or value.shape != end.results[0].shape:
             return None
         if call.op == "grid":
-            if source not in (None, value) or call.args[2] - call.args[1] >= MOST:
-                return None
-            source = value
+            sources.add(value)
         elif call not in inner:
-            if call.op not in _ELEMENTWISE or call.keywords or value in roots or not _of_numbers(call):
+            if not _is_inner(call, roots):
                 return None
             inner.append(call)
             waiting.extend(call.operands())
-    own = {end, *inner}
-    if source is None or len(inner) + 1 < FEWEST:
+        if not waiting and len(sources) > 1:  # the latest may be a function of another
+            last = max(sources, key=lambda v: place[v.call])  # type: ignore[index]
+            sources.remove(last)
+            if last in roots or len(inner) >= _DEEPEST:
+                return None
+            inner.append(last.call)  # type: ignore[arg-type]
+            waiting.extend(last.call.operands())  # type: ignore[union-attr]
+    source = sources.pop() if sources else None
+    if source is None or source.call.args[2] - source.call.args[1] >= MOST:  # type: ignore[union-attr]
         return None
+    own = {end, *inner}
     if any(user not in own for call in inner for user in users[call.results[0]]):
         return None
-    return source, inner
+    count = sum(_COSTLY.get(call.args[0] if call.op == "unary" else call.op, 1) for call in own)
+    least = FEWEST + 1 if math.prod(source.shape) <= LARGEST else MANY
+    return (source, inner) if count >= least else None
+
+
+def _is_inner(call: Call, roots: set[Value]) -> bool:
+    """Whether a call may be part of such a function."""
+    if call.op not in (*_ELEMENTWISE, "level_table") or call.keywords or call.results[0] in roots:
+        return False
+    return _of_numbers(call)
 
 
 def _of_numbers(call: Call) -> bool:

@@ -14,6 +14,8 @@ from .tracing import Call, Value
 FINITE = 1e30  # what is less is not NaN, nor are sums of it
 _DEEPEST = 24  # calls that are followed back
 _MOST = 1e38  # what is larger may be infinite in float32, and NaN in what follows
+_SQUARED = 1e12  # sums of squares of what is less are finite
+_SLACK = 1.001  # of rounding
 _SAME = ("relu", "clip", "reshape", "permute", "expand", "slice")  # give no larger numbers; clip may give its ends
 
 
@@ -63,7 +65,24 @@ class _Magnitudes:
             return self.of(args[0], depth) * self.of(args[1], 0) * math.prod(args[1].shape[1:]) + bias
         if call.op == "matmul":
             return self._product(args[0], args[1], depth) * args[0].shape[-1]
-        return self._of_binary(args, depth) if call.op == "binary" else math.inf
+        return self._of_binary(args, depth) if call.op == "binary" else self._of_bounded(call, depth)
+
+    def _of_bounded(self, call: Call, depth: int) -> float:
+        """Of a function that is bounded for numbers, but NaN of NaN."""
+        if call.op == "layer_norm":
+            return self._normalized(call.args, depth)
+        unary = call.op == "unary" and call.args[0] in ("tanh", "erf")
+        if not unary and call.op not in ("softmax", "sigmoid"):
+            return math.inf
+        return 1.0 if self.of(call.args[1 if unary else 0], depth) < math.inf else math.inf
+
+    def _normalized(self, args: tuple[Any, ...], depth: int) -> float:
+        """Of a normal distribution's numbers, of which none is larger than the root of their number."""
+        x, weight, bias, epsilon, axis = args
+        if not epsilon > 0 or self.of(x, depth) > _SQUARED:
+            return math.inf
+        scale = 1.0 if weight is None else self.of(weight, 0)
+        return math.sqrt(math.prod(x.shape[axis:])) * scale * _SLACK + (0.0 if bias is None else self.of(bias, 0))
 
     def _of_binary(self, args: tuple[Any, ...], depth: int) -> float:
         op, a, b = args

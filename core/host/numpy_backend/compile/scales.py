@@ -172,12 +172,12 @@ class _Scales:
             if type(cut.args[0]) is Value and not [e for e in ends if isinstance(e, (Value, Tensor))]:
                 low, high = _within(low, high, scale, *ends)
                 source = cut.args[0]
-        product = _alone(source, self.uses)
+        product = _alone(self._unmoved(source), self.uses)
         shift = product if product is not None and _is_shift(product) else None
         if shift is not None:
             product = _alone(shift.args[1], self.uses)
         given = [p for p in (*product.args[1:3], shift and shift.args[2]) if isinstance(p, Tensor)] if product else []
-        if product is not None and _is_product(product) and all(largest(p) / scale < FINITE for p in given):
+        if product is not None and _takes_scale(product) and all(largest(p) / scale < FINITE for p in given):
             self.factors[product] = 1 / scale
             if shift is not None:
                 shift.args = ("add", shift.args[1], _times(shift.args[2], 1 / scale))
@@ -185,6 +185,14 @@ class _Scales:
         elif source is not divided.args[1]:
             divided.args = ("div", source, divided.args[2])
             grid.args = (grid.args[0], low, high)
+
+    def _unmoved(self, x: Value) -> Value:
+        """What x is, moved, if nothing else reads that: a multiple of it moves likewise."""
+        call = _alone(x, self.uses)
+        while call is not None and call.op in ("reshape", "permute") and not call.keywords:
+            x = call.args[0]
+            call = _alone(x, self.uses)
+        return x
 
     def _later(self, call: Call) -> bool:
         """Whether the result of a call is a multiple of levels that nothing has to compute yet."""
@@ -353,6 +361,13 @@ def _is_product(call: Call) -> bool:
         return False
     given = call.args[1:3] if call.op != "matmul" else call.args[1:2]
     return all(p is None or (isinstance(p, Tensor) and p.dtype is float32) for p in given)
+
+
+def _takes_scale(call: Call) -> bool:
+    """Whether a call's constants can take a factor of its result: a product's, or those of a normalization."""
+    if call.op != "layer_norm" or call.keywords:
+        return _is_product(call)
+    return all(isinstance(p, Tensor) and p.dtype is float32 for p in call.args[1:3])
 
 
 def _times(x: Tensor, factor: float) -> Tensor:
