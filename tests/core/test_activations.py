@@ -111,6 +111,13 @@ def composed(backend, name):
     return plain
 
 
+def quantized_lstm(x, levels):
+    """Of one unit, whose weights are the first of the levels."""
+    scale, zero = F.ones_like(x).reshape((-1,))[:1] * 0.01, levels[:1] * 0
+    w, r = levels[:16].reshape((1, 4, 4)), levels[:4].reshape((1, 1, 4))
+    return F.dynamic_quantize_lstm(x, w, scale, zero, r, scale, zero)[0]
+
+
 OVERRIDE_CALLS = {
     "relu": lambda x: F.relu(x),
     "sigmoid": lambda x: F.sigmoid(x),
@@ -132,6 +139,7 @@ OVERRIDE_CALLS = {
     "dot_product_attention": lambda x: F.attention(x, x, x, num_heads=2, is_causal=True),
     "lstm_steps": lambda x: F.lstm(x, F.ones_like(x).tile((1, 4, 1))[:1], F.ones_like(x).tile((1, 4, 1))[:1, :, :3])[0],
     "gru_steps": lambda x: F.gru(x, F.ones_like(x).tile((1, 3, 1))[:1], F.ones_like(x).tile((1, 3, 1))[:1, :, :3])[0],
+    "quantized_lstm_steps": lambda x: quantized_lstm(x, (x * 50).astype("int8").reshape((-1,))),
     "matmul_8bit": lambda x: F.matmul_integer((x * 50).astype("int8"), (x * 50).astype("int8").mT),
     "conv_8bit": lambda x: F.conv_integer((x * 50).astype("int8"), (x * 50).astype("int8")[:, :, :2]),
     "centered_levels": lambda x: F.matmul_integer((x * 50).astype("int8"), (x * 50).astype("int8")[0].mT, 3),

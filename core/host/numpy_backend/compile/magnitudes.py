@@ -63,9 +63,14 @@ class _Magnitudes:
         if call.op == "conv" and isinstance(args[1], Tensor) and isinstance(args[2], (Tensor, type(None))):
             bias = 0.0 if args[2] is None else self.of(args[2], 0)
             return self.of(args[0], depth) * self.of(args[1], 0) * math.prod(args[1].shape[1:]) + bias
-        if call.op == "matmul":
-            return self._product(args[0], args[1], depth) * args[0].shape[-1]
+        if call.op in ("matmul", "linear"):
+            return self._sums(*args, depth=depth)
         return self._of_binary(args, depth) if call.op == "binary" else self._of_bounded(call, depth)
+
+    def _sums(self, x: Any, weight: Any, bias: Any = None, depth: int = 0) -> float:
+        """Of sums of products along the last axis of x."""
+        shift = 0.0 if bias is None else self.of(bias, depth)
+        return self._product(x, weight, depth) * x.shape[-1] + shift
 
     def _of_bounded(self, call: Call, depth: int) -> float:
         """Of a function that is bounded for numbers, but NaN of NaN."""
