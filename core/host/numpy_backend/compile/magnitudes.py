@@ -64,10 +64,10 @@ class _Magnitudes:
             bias = 0.0 if args[2] is None else self.of(args[2], 0)
             return self.of(args[0], depth) * self.of(args[1], 0) * math.prod(args[1].shape[1:]) + bias
         if call.op in ("matmul", "linear"):
-            return self._sums(*args, depth=depth)
+            return self._sums(depth, *args)
         return self._of_binary(args, depth) if call.op == "binary" else self._of_bounded(call, depth)
 
-    def _sums(self, x: Any, weight: Any, bias: Any = None, depth: int = 0) -> float:
+    def _sums(self, depth: int, x: Any, weight: Any, bias: Any = None) -> float:
         """Of sums of products along the last axis of x."""
         shift = 0.0 if bias is None else self.of(bias, depth)
         return self._product(x, weight, depth) * x.shape[-1] + shift
