@@ -35,7 +35,7 @@ class Trace:
 def forked(model, backend):
     """A module on a backend, a function as it is. What the module would draw at random is drawn once before, for all
     its copies."""
-    if not hasattr(model, "fork"):
+    if not (hasattr(model, "fork") and hasattr(model, "params")):
         return model
     for param in model.params():
         param.val()
