@@ -50,7 +50,6 @@ BROWSER = ("node", "chromium", "pyodide", "playwright")
 WEB_TOOLS = ("vite", "webpack", "esbuild", "typescript", "axe", "pyscript")
 BOARDS = ("arm-assembler", "xtensa-assembler", "board-compilers", "emulated-boards")
 MOST_PROCESSES = 4  # of tests: each takes half a gigabyte, and lists all tests before the first runs
-WAITING_PROCESSES = 2  # beside them, for tests that wait for browsers and clusters most of their time
 EVERY_TARGET = ("gpu-driver", *BROWSER, *(port for port in PORTS if port not in BROWSER))
 
 
@@ -87,9 +86,9 @@ def test(args: list[str]) -> int:
             if process is not None:
                 process.kill()
     report.print_components([*EVERY_TARGET, *WEB_TOOLS, "mpy-cross", "model-packages", *BOARDS, "shared"])
-    # A chosen few tests start faster in one process. Files stay whole: they share fixtures.
-    processes = min(os.cpu_count() or 1, MOST_PROCESSES) + WAITING_PROCESSES
-    parallel = [f"-n{processes}", "--dist=loadfile"] if whole else []
+    # A process for each processor: browsers and Ray's clusters compute, too, in processes of their own, and do not begin
+    # in time beside more. A chosen few tests start faster in one process. Files stay whole: they share fixtures.
+    parallel = [f"-n{min(os.cpu_count() or 1, MOST_PROCESSES)}", "--dist=loadfile"] if whole else []
     environment = {**os.environ, "PYTHONWARNDEFAULTENCODING": "1"}
     command = [sys.executable, "-m", "pytest", *parallel, *args]
     tested = subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode

@@ -40,22 +40,10 @@ def pytest_configure(config: pytest.Config) -> None:
     # A shell that starts the tests in the background has them ignore interrupts, and so would the processes they start.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    _yield_to_waiting_workers(config)
     # An example may be the first to import something, and the machine may be busy.
     settings.register_profile("untimed", settings(settings.default, deadline=None))
     settings.load_profile("untimed")
     config.addinivalue_line("markers", "needs(*components): skip, or fail in CI, where one of these is not installed")
-
-
-def _yield_to_waiting_workers(config: pytest.Config) -> None:
-    """A worker that computes gives way: browsers and clusters have limits of time."""
-    worker = getattr(config, "workerinput", None)
-    if worker is None or config.getvalue("dist") != "loadfile" or not hasattr(os, "nice"):
-        return
-    from support.workers import computes
-
-    if computes(worker["workerid"], worker["workercount"]):
-        os.nice(5)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -2,70 +2,54 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
-from collections.abc import Iterable
 from typing import Any
 
 from xdist.scheduler import LoadFileScheduling
 
-WAITING = (
-    "tests/batch/test_on_ray.py",
-    "tests/browser/page",
-    "tests/browser",
-    "tests/soak/test_soak.py",
-    "tests/setup/test_packagers.py",
-    "tests/micro/test_deploy.py",
-    "tests/train/test_on_ray.py",
-)
-"""What waits for other processes most of its time, by `--file-times`, longest first."""
 LONG = (
     "tests/contract/test_contract.py",
-    "tests/conformance/test_node_cases.py",
-    "tests/digits/test_digits_everywhere.py",
+    "tests/browser",
+    "tests/batch/test_on_ray.py",
+    "tests/setup/test_packagers.py",
     "tests/contract/test_quantized_zoo.py",
     "tests/codegen/test_repetition.py",
-    "tests/docs/test_documents.py",
-    "tests/micro/test_published_models.py",
-    "tests/models/test_published_models.py",
-    "tests/native/test_shared_weights.py",
+    "tests/train/test_on_ray.py",
     "tests/codegen/test_hierarchy.py",
-    "tests/codegen/test_near_misses.py",
-    "tests/micro/test_scikit_learn.py",
-    "tests/setup/test_mutation.py",
-    "tests/models/test_generated_models.py",
-    "tests/fuzz/test_differential.py",
+    "tests/soak/test_soak.py",
     "tests/fuzz/test_fuzz_readers.py",
     "tests/core/test_neighboring_calls.py",
+    "tests/codegen/test_near_misses.py",
+    "tests/models/test_generated_models.py",
+    "tests/micro/test_published_models.py",
+    "tests/setup/test_mutation.py",
+    "tests/digits/test_digits_everywhere.py",
+    "tests/fuzz/test_differential.py",
+    "tests/micro/test_deploy.py",
+    "tests/micro/test_kernels.py",
+    "tests/batch/test_parts.py",
 )
-"""What computes for twenty seconds or nearly. It comes first, or one worker would run the last of it alone."""
-TOGETHER = {
-    f"tests/browser/test_{name}.py": "tests/browser/page"
-    for name in ("page", "model_page", "demos", "build_demos", "offline", "training_page", "pyscript", "serve")
-}
-"""Files that share the page's site, which takes seconds to build. The others in tests/browser share another one."""
+"""What takes a minute or nearly, by `--file-times`. It comes first, or one worker would run the last of it alone."""
+TOGETHER = "tests/browser/"
+"""Its files are one of these: they share a Chromium, and sites that take seconds to build."""
 
 
 class FileScheduling(LoadFileScheduling):
-    """Whole files to each worker, and those of tests/browser in two pieces: long ones first, then those with the most
-    tests. After a crash, the tests that have not run go to the other workers.
+    """Whole files to each worker, and the folder TOGETHER to one: long ones first, then those with the most tests.
+    After a crash, the tests that have not run go to the other workers.
 
     xdist 3.8 also hands on the files that the dead worker had finished. A worker that gets two of these has nothing to
     report, so it gets nothing more, and the run waits for ever.
     """
 
     def _split_scope(self, nodeid: str) -> str:
-        file = str(super()._split_scope(nodeid))
-        return TOGETHER.get(file, "tests/browser" if file.startswith("tests/browser/") else file)
+        return TOGETHER[:-1] if nodeid.startswith(TOGETHER) else super()._split_scope(nodeid)
 
     def _assign_work_unit(self, node: Any) -> None:
-        wanted: Iterable[str] = (*WAITING, *LONG)
-        if computes(node.gateway.id, self.numnodes) and self.workqueue.keys() - {*WAITING}:
-            wanted = (*LONG, *(scope for scope in self.workqueue if scope not in WAITING))
-        chosen = next((scope for scope in wanted if scope in self.workqueue), None)
-        if chosen is not None:
-            self.workqueue.move_to_end(chosen, last=False)
+        long = next((file for file in LONG if file in self.workqueue), None)
+        if long is not None:
+            self.workqueue.move_to_end(long, last=False)
         super()._assign_work_unit(node)
 
     def remove_node(self, node: Any) -> str | None:
@@ -81,12 +65,6 @@ class FileScheduling(LoadFileScheduling):
         for other in self.assigned_work:
             self._reschedule(other)
         return waiting[0][1] if waiting else None
-
-
-def computes(worker: str, workers: int) -> bool:
-    """Whether one of several workers, as xdist names it (gw0, gw1 ...), leaves WAITING to others: those beyond one for
-    each processor begin with it."""
-    return int(worker.removeprefix("gw")) >= workers - (os.cpu_count() or 1) > 0
 
 
 def how_it_ended(node: Any) -> str:
