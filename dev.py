@@ -86,7 +86,7 @@ def test(args: list[str]) -> int:
             if process is not None:
                 process.kill()
     report.print_components([*EVERY_TARGET, *WEB_TOOLS, "mpy-cross", "model-packages", *BOARDS, "shared"])
-    # A process for each processor: browsers and Ray's clusters compute, too, in processes of their own, and do not begin
+    # A process for each processor: browsers and clusters compute, too, in processes of their own, and do not begin
     # in time beside more. A chosen few tests start faster in one process. Files stay whole: they share fixtures.
     parallel = [f"-n{min(os.cpu_count() or 1, MOST_PROCESSES)}", "--dist=loadfile"] if whole else []
     environment = {**os.environ, "PYTHONWARNDEFAULTENCODING": "1"}

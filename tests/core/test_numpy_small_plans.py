@@ -146,3 +146,11 @@ def test_callers_keep_their_handling_of_overflow() -> None:
         warnings.simplefilter("error")
         assert np.isinf(np.asarray(compiled(x))).all()
         assert set(np.geterr().values()) == {"raise"}
+
+
+@pytest.mark.parametrize("weight", [[[0.0]], [[0.0, 0.0, 0.0]]])
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_products_with_one_element_keep_nan(weight: list[list[float]], value: float) -> None:
+    x = emberlet.asarray(np.full((3, 1), value, np.float32), backend="numpy")
+    model = Held(lambda x, w: F.sum(x @ w + 1.0, axis=1), emberlet.asarray(np.float32(weight), backend="numpy"))
+    assert np.isnan(np.asarray(compile(model, x)(x))).all()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from importlib.util import find_spec
+from types import SimpleNamespace
 from typing import Any
 
 import emberlet
@@ -110,13 +111,18 @@ class Scaled(Model):
     """Adds its input, times a parameter and a number, to its state."""
 
     STATE = (("total", 1, "replace"),)
+    common = 1.0
 
     def __init__(self, backend: str) -> None:
         self.weight = Param(emberlet.asarray(np.array([2.0, 3.0], np.float32), backend=backend))
         self.factor = 1.0
+        self.settings = SimpleNamespace(factor=1.0)
+        self.array = np.ones(2)
+        self.chosen = {1}
 
     def forward(self, x: Any, total: Any) -> Any:
-        y = total + x * self.weight.val() * self.factor
+        factor = self.factor * self.settings.factor * self.common * float(self.array[0]) * max(self.chosen)
+        y = total + x * self.weight.val() * factor
         return F.sum(y), y
 
 
@@ -134,7 +140,7 @@ kept: list[Any] = []
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_a_model_that_has_changed_is_planned_anew(backend: str) -> None:
+def test_a_model_that_has_changed_is_planned_anew(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
     model = Scaled(backend)
     assert total(model, backend) == 25 == total(model, backend)
     model.factor = 2.0
@@ -143,4 +149,12 @@ def test_a_model_that_has_changed_is_planned_anew(backend: str) -> None:
     assert total(model, backend) == 20
     model.weight.val()[...] = 3.0
     assert total(model, backend) == 60
+    model.settings.factor = 2.0
+    assert total(model, backend) == 120
+    model.array[0] = 2.0
+    assert total(model, backend) == 240
+    monkeypatch.setattr(Scaled, "common", 2.0)
+    assert total(model, backend) == 480
+    model.chosen.add(2)
+    assert total(model, backend) == 960
     kept.clear()

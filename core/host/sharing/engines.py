@@ -5,14 +5,19 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Iterator
 from threading import Lock
+from types import BuiltinFunctionType, FunctionType, NoneType
 from typing import Any
 from weakref import WeakValueDictionary
 
+from ...backend import Backend
+from ...dtypes import DType
 from ...module import Module, items
+from ...nn.kept import _Kept
 from ...param import Param
 from ...tensor import Tensor
 
 _PLAIN = (bool, int, float, complex, str, bytes)  # compared by their values, others by identity
+_FIXED = (NoneType, type, FunctionType, BuiltinFunctionType, DType, Backend)
 
 _known: WeakValueDictionary[Any, _Shared] = WeakValueDictionary()
 _lock = Lock()
@@ -39,22 +44,34 @@ class _Shared:
 
 
 def _held(x: Any, seen: set[int]) -> Iterator[Any]:
-    """What a model holds, in the order of its attributes: modules by their classes, parameters by their values."""
-    if isinstance(x, (Module, list, tuple, dict)):
-        yield type(x)
-        if id(x) in seen:
-            return
-        seen.add(id(x))
-        for name, child in items(x):
-            yield name
-            yield from _held(child, seen)
+    """What a model holds, in the order of its attributes: parameters and arrays by their values, modules and other
+    objects by theirs and those of their classes."""
+    if isinstance(x, (*_PLAIN, *_FIXED)):
+        yield x
     elif isinstance(x, (Param, Tensor)):
         value = x.val() if isinstance(x, Param) else x
         yield value
         yield value.data
         yield _sum(value.data)
-    else:
+    elif hasattr(x, "__array_interface__"):
         yield x
+        yield _sum(x)
+    elif isinstance(x, (Module, list, tuple, dict)) or hasattr(x, "__dict__"):
+        walked = isinstance(x, (Module, list, tuple, dict))
+        yield type(x) if walked else x
+        if id(x) in seen:
+            return
+        seen.add(id(x))
+        for name, child in items(x) if walked else vars(x).items():
+            if not isinstance(child, _Kept):  # it follows from parameters
+                yield name
+                yield from _held(child, seen)
+        for kind in type(x).__mro__[:-1]:
+            if id(kind) not in seen:
+                seen.add(id(kind))
+                yield from vars(kind).values()
+    else:
+        yield object()  # a set or the like may change, so nothing is shared
 
 
 def _sum(data: Any) -> int | None:

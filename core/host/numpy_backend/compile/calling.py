@@ -42,6 +42,7 @@ def _is_one_product(a: Any, b: Any, out: Any) -> bool:
     """Whether np.dot multiplies two matrices by the same function of BLAS as np.matmul."""
     return (
         all(type(x) is np.ndarray and x.ndim == 2 and x.flags.aligned and x.size for x in (a, b, out))
+        and min(a.size, b.size) > 1  # np.dot skips a factor of 0, which loses NaN
         and a.dtype == b.dtype == out.dtype
         and out.dtype.char in "fd"
         and all(x.flags.c_contiguous or x.flags.f_contiguous for x in (a, b))
