@@ -286,7 +286,7 @@ def clip(t: Importer, node: a.Clip) -> None:
         if node.has(i):
             given[i - 1] = float(t.array(node, i, "a bound", limits=True).reshape(-1)[0])
     low, high = (-inf if given[0] is None else given[0]), (inf if given[1] is None else given[1])
-    apply_chain(t, node, (("clip", (low, high)),))
+    apply_chain(t, node, (("clip", (min(low, high), high)),))  # min(max(x, low), high) for crossed bounds, too
 
 
 @translates(Softmax, LogSoftmax)
