@@ -336,3 +336,45 @@ def test_an_open_size_begins_as_its_name_says_and_else_as_a_picture_s(
         """,
     )
     assert found == [1, size]
+
+
+def test_an_aborted_compiler_leaves_no_end_to_the_next(modules: Path) -> None:
+    found = in_node(
+        modules,
+        """
+        const pending = new Map();
+        const { setTimeout, clearTimeout } = globalThis;
+        globalThis.setTimeout = (action, time) => {
+          const id = setTimeout(action, time);
+          pending.set(id, { action, time });
+          return id;
+        };
+        globalThis.clearTimeout = (id) => {
+          pending.delete(id);
+          clearTimeout(id);
+        };
+        const workers = [];
+        globalThis.Worker = class {
+          ended = false;
+          constructor() {
+            workers.push(this);
+          }
+          postMessage() {}
+          terminate() {
+            this.ended = true;
+          }
+        };
+        delete globalThis.caches; // nothing is kept, so the compiler starts early
+        const { compile, prepare } = await import("./emberlet/compiling.mjs");
+        const files = [{ name: "model.onnx", bytes: new Uint8Array(1) }];
+        const stop = new AbortController();
+        const aborted = compile(files, { signal: stop.signal }).catch(({ message }) => message);
+        stop.abort();
+        const message = await aborted;
+        await prepare();
+        compile(files, {});
+        for (const { action, time } of pending.values()) if (time <= 1000) action(); // a second later
+        console.log(JSON.stringify([message, ...workers.map(({ ended }) => ended)]));
+        """,
+    )
+    assert found == ["compiling model.onnx was aborted", True, False]

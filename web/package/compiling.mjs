@@ -110,6 +110,7 @@ const notStarted = (name, why) =>
   );
 
 function stop() {
+  clearTimeout(ending); // it would end the next worker, in the middle of its job
   watch.stop();
   worker?.terminate();
   worker = null;
