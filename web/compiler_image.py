@@ -10,6 +10,7 @@ from packages import Files, is_kept, is_quoted
 
 DATA = 11  # the section of a WebAssembly module with what its memory begins with
 PAGE = 1 << 16  # bytes of a page of a WebAssembly memory
+INCOMPLETE = "these bytes are no complete WebAssembly module with data: run `npm ci` in web/ again"
 
 
 def write_image(path: Path, files: Files, image: bytes, wasm: bytes) -> None:
@@ -35,7 +36,11 @@ def difference(image: bytes, wasm: bytes) -> bytes:
 
 
 def segments(wasm: bytes) -> list[tuple[int, int, int]]:
-    """(address, start, end) of each part of a WebAssembly module that its memory begins with."""
+    """(address, start, end) of each part of a WebAssembly module that its memory begins with.
+
+    Raises:
+        ValueError: The module ends too early, or has no such part.
+    """
     at = 8
     while at < len(wasm):
         number = wasm[at]
@@ -43,6 +48,8 @@ def segments(wasm: bytes) -> list[tuple[int, int, int]]:
         if number == DATA:
             break
         at += length
+    else:
+        raise ValueError(INCOMPLETE)
     found = []
     count, at = _unsigned(wasm, at)
     for _ in range(count):
@@ -51,6 +58,8 @@ def segments(wasm: bytes) -> list[tuple[int, int, int]]:
         length, at = _unsigned(wasm, at + 1)
         found.append((address, at, at + length))
         at += length
+    if at > len(wasm):
+        raise ValueError(INCOMPLETE)
     return found
 
 
@@ -58,6 +67,8 @@ def _unsigned(data: bytes, at: int) -> tuple[int, int]:
     """(the LEB128 number at a position, the position behind it)."""
     number = shift = 0
     while True:
+        if at >= len(data):
+            raise ValueError(INCOMPLETE)
         number |= (data[at] & 127) << shift
         shift += 7
         at += 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import subprocess
 from pathlib import Path
 
 import packages
@@ -62,3 +63,25 @@ def late():
         (folder / "web" / "node_modules").symlink_to(WEB / "node_modules")
         made.append(packages.memory({"emberlet_compile.py": script, "emberlet/nn/none.py": b""}, b"model"))
     assert made[0] == made[1] and len(made[0]) > 10 * PAGE
+
+
+@pytest.mark.parametrize("kept", [0, 8, 20, -1])
+def test_an_incomplete_module_is_refused(wasm: bytes, kept: int) -> None:
+    with pytest.raises(ValueError, match="no complete WebAssembly module"):
+        segments(wasm[:kept])
+
+
+@pytest.mark.needs("node")
+@pytest.mark.parametrize("kept", [0, 8, 20, -1])
+def test_the_worker_refuses_an_incomplete_module_too(wasm: bytes, kept: int) -> None:
+    source = (WEB / "package" / "compiler" / "worker.mjs").read_text(encoding="utf-8")
+    function = source[source.index("function addInitial") : source.index("async function started")]
+    script = f"""const WASM = "pyodide.asm.wasm";
+      {function}
+      try {{
+        addInitial(new Uint8Array(65536), Uint8Array.from({list(wasm[:kept])}));
+      }} catch (error) {{
+        console.log(error.message);
+      }}"""
+    done = subprocess.run(["node", "-e", script], capture_output=True, text=True, check=True, timeout=20)
+    assert "not a complete WebAssembly module" in done.stdout

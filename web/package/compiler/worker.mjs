@@ -113,16 +113,20 @@ async function unpacked([{ body }, wasm]) {
 function addInitial(memory, wasm) {
   const header = memory.length % 65536;
   let at = 8;
+  const there = (end) => {
+    if (end > wasm.length) throw new Error(`${WASM} is not a complete WebAssembly module; reload the page`);
+  };
   const number = () => {
     let out = 0;
     for (let scale = 1; ; scale *= 128) {
+      there(at + 1);
       const byte = wasm[at++];
       out += (byte & 127) * scale;
       if (byte < 128) return out;
     }
   };
   for (;;) {
-    const kind = wasm[at++];
+    const kind = wasm[at++]; // past the end, number() throws
     const length = number();
     if (kind === 11) break;
     at += length;
@@ -131,7 +135,9 @@ function addInitial(memory, wasm) {
     at += 2; // an active segment, i32.const
     let to = header + number();
     at += 1; // end
-    for (let end = number() + at; at < end; ) memory[to++] ^= wasm[at++];
+    const end = number() + at;
+    there(end);
+    while (at < end) memory[to++] ^= wasm[at++];
   }
 }
 
