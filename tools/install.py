@@ -32,6 +32,7 @@ STAMP = VENV / "installed.sha256"
 MOVED_FROM = VENV / "root.txt"  # the checkout's folder when the environment was filled
 # Where `npm ci` runs for a component's source.
 NPM_FOLDERS = {"npm": WEB, "npm-bench": BENCH_WEB}
+EXPECTED = (StepError, fetch.FetchError, subprocess.CalledProcessError)  # printed, and its component stays missing
 
 
 def ensure_venv(*, ahead: bool = False) -> Path:
@@ -45,17 +46,24 @@ def ensure_venv(*, ahead: bool = False) -> Path:
     if _venv_is_current():
         _follow_the_checkout()
         return VENV_PYTHON
-    if ahead:
-        begin_firmware()
-    with install_lock():
-        if _venv_is_current():
-            return VENV_PYTHON
-        if not _works(VENV_PYTHON):
-            step("making .venv", _make_venv)
-        step("installing Python packages into .venv (about a minute the first time)", _fill_venv)
-        MOVED_FROM.write_text(str(ROOT), encoding="utf-8")
-        STAMP.write_text(_fingerprint(), encoding="utf-8")
+    building = begin_firmware() if ahead else None
+    try:
+        with install_lock():
+            if not _venv_is_current():
+                _make_current()
+    except BaseException:
+        if building is not None:
+            building.terminate()
+        raise
     return VENV_PYTHON
+
+
+def _make_current() -> None:
+    if not _works(VENV_PYTHON):
+        step("making .venv", _make_venv)
+    step("installing Python packages into .venv (about a minute the first time)", _fill_venv)
+    MOVED_FROM.write_text(str(ROOT), encoding="utf-8")
+    STAMP.write_text(_fingerprint(), encoding="utf-8")
 
 
 def _follow_the_checkout() -> None:
@@ -118,11 +126,7 @@ def ensure(names: Iterable[str]) -> list[Component]:
     with install_lock():
         _install_from_apt(_missing(wanted))
         steps = {**_npm_steps(_missing(wanted)), **_debian_steps(_missing(wanted)), **_pip_steps(_missing(wanted))}
-        for error in together(steps | _firmware_steps(_missing(wanted))).values():
-            if not isinstance(error, (StepError, fetch.FetchError, subprocess.CalledProcessError)):
-                raise error
-            detail = (error.stderr or error.stdout) if isinstance(error, subprocess.CalledProcessError) else None
-            say(f"{error}\n{detail or ''}".rstrip())
+        _tell(together(steps | _firmware_steps(_missing(wanted))).values())
     missing = _missing(wanted)
     if missing:
         say("  Missing here:")
@@ -139,9 +143,21 @@ def _try(action: Callable[..., None], *args: object) -> None:
     """Run `action`; a failure is printed and leaves its components missing."""
     try:
         action(*args)
-    except (StepError, fetch.FetchError, subprocess.CalledProcessError) as error:
+    except EXPECTED as error:
+        _tell([error])
+
+
+def _tell(errors: Iterable[BaseException]) -> None:
+    """Print why steps failed, then raise the first error that none of EXPECTED is."""
+    unexpected = []
+    for error in errors:
+        if not isinstance(error, EXPECTED):
+            unexpected.append(error)
+            continue
         detail = (error.stderr or error.stdout) if isinstance(error, subprocess.CalledProcessError) else None
         say(f"{error}\n{detail or ''}".rstrip())
+    for error in unexpected:
+        raise error
 
 
 def _retry(action: Callable[[], None], tries: int = 3) -> None:
@@ -318,11 +334,16 @@ def _firmware_steps(missing: list[Component]) -> dict[str, Callable[[], None]]:
     return {what: partial(_retry, firmware.build_missing)}
 
 
-def begin_firmware() -> None:
-    """Start a process that builds the emulated boards' firmware; the step that needs it waits for its end."""
+def begin_firmware() -> subprocess.Popen[bytes] | None:
+    """Start a process that builds the emulated boards' firmware; the step that needs it waits for its end.
+
+    Returns:
+        The process; None where there is nothing to build.
+    """
     if _firmware_steps(_missing([components.get("emulated-boards")])):
         command = [sys.executable, "-m", firmware.__name__]
-        subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    return None
 
 
 def _debian_steps(missing: list[Component]) -> dict[str, Callable[[], None]]:

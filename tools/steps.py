@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 from .paths import CACHE, ROOT
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 LOGS = CACHE / "logs"
+_running: set[subprocess.Popen[bytes]] = set()  # by `run`, in any thread
 
 
 class StepError(Exception):
@@ -49,6 +50,8 @@ def step(what: str, action: Callable[[], None]) -> None:
 def together(steps: Mapping[str, Callable[[], None]]) -> dict[str, BaseException]:
     """Run actions side by side, and print the name of each and how long it took when it ends.
 
+    An interrupt, or what else ends the wait, kills the commands that `run` has started for them.
+
     Returns:
         The errors of those that failed, under their names.
     """
@@ -58,16 +61,21 @@ def together(steps: Mapping[str, Callable[[], None]]) -> dict[str, BaseException
         start = time.monotonic()
         try:
             action()
-        except Exception as error:
+        except BaseException as error:  # SystemExit, too, would end this thread only
             errors[what] = error
         said = "failed" if what in errors else f"{time.monotonic() - start:.0f} s"
         say(f"  {what} … {said}")
 
     threads = [threading.Thread(target=one, args=each, daemon=True) for each in steps.items()]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    except BaseException:
+        for process in [*_running]:
+            process.kill()
+        raise
     return errors
 
 
@@ -84,22 +92,29 @@ def run(
     log = LOGS / f"{Path(words[0]).name}-{os.getpid()}-{threading.get_native_id()}.log"
     for attempt in range(1, tries + 1):
         with log.open("wb") as output:
-            done = subprocess.run(
-                words,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                cwd=cwd,
-                env={**os.environ, **(env or {})},
-                check=False,
-            )
-        if done.returncode == 0:
+            status = _status(words, output, cwd, {**os.environ, **(env or {})})
+        if status == 0:
             log.unlink(missing_ok=True)
             return
         if attempt < tries:
             time.sleep(3 * attempt)
     tail = "\n".join(log.read_text(errors="replace", encoding="utf-8").splitlines()[-15:])
-    raise StepError(f"`{shlex.join(words)}` ended with status {done.returncode}; the end of {log}:\n{tail}")
+    raise StepError(f"`{shlex.join(words)}` ended with status {status}; the end of {log}:\n{tail}")
+
+
+def _status(words: list[str], output: IO[bytes], cwd: Path, env: Mapping[str, str]) -> int:
+    """Run a command, which `together` can end."""
+    with subprocess.Popen(
+        words, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, cwd=cwd, env=env
+    ) as process:
+        _running.add(process)
+        try:
+            return process.wait()
+        except BaseException:
+            process.kill()
+            raise
+        finally:
+            _running.discard(process)
 
 
 @contextmanager

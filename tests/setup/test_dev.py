@@ -6,6 +6,9 @@ import json
 import os
 import subprocess
 import sys
+import threading
+import time
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -85,3 +88,60 @@ def test_fingerprint_changes_with_dependencies_only(monkeypatch: pytest.MonkeyPa
     assert install._fingerprint() == before
     project["dependency-groups"]["dev"].append("ruff")
     assert install._fingerprint() != before
+
+
+def test_an_interrupt_ends_the_commands_of_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    ended: list[str] = []
+
+    def sleeps() -> None:
+        try:
+            steps.run([sys.executable, "-c", "import time; time.sleep(60)"])
+        except steps.StepError as error:
+            ended.append(str(error))
+
+    class Interrupted(threading.Thread):
+        def join(self, timeout: float | None = None) -> None:
+            while not steps._running:
+                time.sleep(0.01)
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as during:
+        during.setattr(steps.threading, "Thread", Interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            steps.together({"sleeping": sleeps})
+    deadline = time.monotonic() + 30
+    while not ended and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert "status" in ended[0] and not steps._running
+
+
+def test_a_step_that_exits_has_failed() -> None:
+    def exits() -> None:
+        raise SystemExit(3)
+
+    assert isinstance(steps.together({"exiting": exits})["exiting"], SystemExit)
+
+
+def test_firmware_is_not_built_on_where_the_environment_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    building = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+
+    def fails() -> None:
+        raise steps.StepError("no network")
+
+    monkeypatch.setattr(install, "begin_firmware", lambda: building)
+    monkeypatch.setattr(install, "_venv_is_current", lambda: False)
+    monkeypatch.setattr(install, "install_lock", nullcontext)
+    monkeypatch.setattr(install, "_works", lambda python: True)
+    monkeypatch.setattr(install, "_fill_venv", fails)
+    try:
+        with pytest.raises(steps.StepError, match="no network"):
+            install.ensure_venv(ahead=True)
+        assert building.wait(30) != 0
+    finally:
+        building.kill()
+
+
+def test_an_unexpected_error_hides_no_other(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(ZeroDivisionError):
+        install._tell([ZeroDivisionError(), steps.StepError("the disk is full")])
+    assert "the disk is full" in capsys.readouterr().out

@@ -42,3 +42,13 @@ def test_the_error_of_apt_remains_where_no_package_is_known(mirror: Path, monkey
     lock("0" * 64, mirror, monkeypatch)
     with pytest.raises(fetch.FetchError, match="update"):
         fetch._download(mirror, "riscv64")
+
+
+def test_nothing_can_be_fetched_where_apt_refuses_its_configuration(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused() -> str:
+        raise fetch.FetchError("E: Syntax error /etc/apt/apt.conf:1")
+
+    monkeypatch.setattr(fetch, "_mirror", refused)
+    monkeypatch.setattr(fetch, "KEYRING", Path(__file__))
+    monkeypatch.setattr(fetch.shutil, "which", lambda name: name)
+    assert not fetch.possible()

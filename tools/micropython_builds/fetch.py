@@ -36,9 +36,12 @@ def launcher(architecture: str) -> Path:
 
 def possible() -> bool:
     """Whether this machine can fetch: a Debian whose apt knows a mirror."""
-    return (
-        KEYRING.exists() and bool(shutil.which("apt-get")) and bool(shutil.which("dpkg-deb")) and _mirror() is not None
-    )
+    if not (KEYRING.exists() and shutil.which("apt-get") and shutil.which("dpkg-deb")):
+        return False
+    try:
+        return _mirror() is not None
+    except FetchError:  # apt refuses its own configuration
+        return False
 
 
 def fetch(architecture: str) -> None:

@@ -19,7 +19,9 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+import signal
 import subprocess
+import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -207,4 +209,5 @@ def build_missing() -> None:
 
 
 if __name__ == "__main__":  # ahead of who waits for it
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # ends the compiler, too
     build_missing()
