@@ -127,5 +127,7 @@ def _function(name: str) -> tuple[str, ...]:
 def _number(p: float) -> str:
     if p in (inf, -inf):
         return "1e38" if p > 0 else "-1e38"
+    if p != p:
+        return "float('nan')"  # MicroPython has no name for it
     text = repr(float(p))
     return f"({text})" if p < 0 else text

@@ -39,6 +39,20 @@ DOMAINS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "acosh": lambda x: np.append(np.abs(x), 0.0) + 1,
 } | dict.fromkeys(POSITIVE, lambda x: np.abs(x) + 1e-3)
 
+NAN, INF = math.nan, math.inf
+SPECIAL = (NAN, INF, -INF, -0.0, 0.0)
+OTHER_ON_BOARDS: dict[str, tuple[float, ...]] = {
+    # Arguments beyond the domain or the range are taken to their end, as MicroPython reports them as errors.
+    "log": (NAN, -INF, -0.0, 0.0), "exp": (NAN, INF), "sqrt": (NAN, -INF),
+    "reciprocal": (-0.0, 0.0), "acosh": (NAN, -INF, -0.0, 0.0),
+    **dict.fromkeys(("asin", "acos", "atanh", "sinh", "cosh"), (INF, -INF)),
+    # NaN fails each comparison, and so takes the last branch.
+    **dict.fromkeys(("sigmoid", "softplus", "sign"), (NAN,)),
+    # At -inf `functional` multiplies by zero; boards divide, or choose zero.
+    "hard_swish": (-INF,), "silu": (-INF,),
+}  # fmt: skip
+"""Special numbers of which a board's function gives another number than `emberlet.functional`'s."""
+
 
 def _of_functional(name: str, x: np.ndarray, parameters: tuple[float, ...]) -> np.ndarray:
     function = NAMED_OTHERWISE.get(name) or getattr(F, name)
@@ -75,3 +89,17 @@ def test_a_function_of_a_far_number_is_a_number(name: str) -> None:
     found = apply(chain, x)
     assert np.isfinite(found).all()
     np.testing.assert_allclose(_as_micropython(chain, x), found, 1e-6, 1e-7)
+
+
+@every("name", FUNCTIONS)
+def test_a_function_of_a_special_number_is_that_of_the_functional_layer(name: str) -> None:
+    x = np.array([v for v in SPECIAL if repr(v) not in map(repr, OTHER_ON_BOARDS.get(name, ()))])
+    for parameters in {"clip": ((-2.0, 2.0), (-2.0, -2.0), (0.0, INF))}.get(name, ((0.5,) * PARAMETERS[name],)):
+        wanted = _of_functional(name, x, parameters)
+        if name == "clip":
+            wanted = np.clip(wanted, -1e38, 1e38)  # where there is no bound
+        np.testing.assert_allclose(apply(((name, parameters),), x), wanted, 1e-6, 1e-7)
+
+
+def test_a_parameter_that_is_nan_is_a_number_of_micropython() -> None:
+    assert math.isnan(_as_micropython((("affine", (1.0, NAN)),), np.ones(1))[0])
