@@ -50,5 +50,5 @@ def test_nothing_can_be_fetched_where_apt_refuses_its_configuration(monkeypatch:
 
     monkeypatch.setattr(fetch, "_mirror", refused)
     monkeypatch.setattr(fetch, "KEYRING", Path(__file__))
-    monkeypatch.setattr(fetch.shutil, "which", lambda name: name)
+    monkeypatch.setattr("shutil.which", lambda name: name)
     assert not fetch.possible()
