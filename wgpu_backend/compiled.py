@@ -229,7 +229,8 @@ class Compiled:
             sizes = planned.sizes(shapes, kinds, rooms)
             if sizes is not None:
                 return planned, sizes
-        found = self._shared and self._shared.find_open(shapes, kinds, rooms, self._owner)
+        more = self._shared is not None and len(self._open) < MAX_OPEN
+        found = more and self._shared.find_open(shapes, kinds, rooms, self._owner)
         if found:
             self._open.append(found[0])
             return found

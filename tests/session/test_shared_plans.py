@@ -158,3 +158,46 @@ def test_a_model_that_has_changed_is_planned_anew(backend: str, monkeypatch: pyt
     model.chosen.add(2)
     assert total(model, backend) == 960
     kept.clear()
+
+
+class Deciding(Model):
+    """Multiplies by an integer that decides which operations run."""
+
+    INPUTS = (("x", "float32", ("n",)), ("k", "int32", ()), ("s", "float32", (1,)))
+    OUTPUTS = (("y", "float32", ("n",)), ("s2", "float32", (1,)))
+    STATE = (("s", "s2", "replace"),)
+
+    def __init__(self, backend: str) -> None:
+        self.weight = Param(emberlet.asarray(np.ones(1, np.float32), backend=backend))
+
+    def forward(self, x: Any, k: Any, s: Any) -> Any:
+        return x * float(k.item()), s + 1
+
+
+@pytest.mark.parametrize("backend", BACKENDS[1:])
+def test_shared_plans_are_few_however_many_values_sessions_take(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from emberlet.wgpu_backend.compiled import MAX_OPEN
+    from emberlet.wgpu_backend.run import shared_plans
+
+    shares = []
+    before = shared_plans.SharedPlans.__init__
+
+    def counted(self: Any) -> None:
+        shares.append(self)
+        before(self)
+
+    monkeypatch.setattr(shared_plans.SharedPlans, "__init__", counted)
+    model = Deciding(backend)
+
+    def steps(session: Any, values: Any) -> None:
+        for k in values:
+            x = np.arange(2 + k % 3, dtype=np.float32)
+            found = session.step(x, np.array(k, np.int32))
+            np.testing.assert_array_equal(np.asarray(found), x * k)
+
+    sessions = [model.session(16) for _ in range(6)]
+    for i, session in enumerate(sessions):
+        steps(session, range(3 * i, 3 * i + 3))
+    steps(sessions[0], range(9, 18))  # which the others have plans for
+    assert shares and all(len(s.open) <= 8 and len(s.alone) <= 8 for s in shares)
+    assert all(0 < len(s._engine.compiled._open) <= MAX_OPEN for s in sessions)

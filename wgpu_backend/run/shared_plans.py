@@ -11,10 +11,12 @@ class SharedPlans:
         self.open = []
 
     def add(self, planned, key=None, most=8):
-        """Keep a plan, without its program. key: of the shapes of one without open sizes."""
+        """Keep a plan, without its program, and the `most` latest of its kind. key: of the shapes of one without open
+        sizes."""
         found = planned.copied()
         if key is None:
             self.open.append(found)
+            del self.open[:-most]
             return
         while len(self.alone) >= most:
             del self.alone[next(iter(self.alone))]
