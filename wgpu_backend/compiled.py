@@ -2,7 +2,7 @@
 
 import sys
 
-from emberlet.backend.axes import ATTEMPTS, argument_names, named, of_model, unfit
+from emberlet.backend.axes import ATTEMPTS, argument_names, named, of_model
 from emberlet.backend.opening import Opening
 from emberlet.backend.tracing import ValueNeeded, forked
 from emberlet.errors import BackendError, EmberletError
@@ -10,12 +10,12 @@ from emberlet.sizes.size import SizeNeeded
 from emberlet.tensor import Tensor
 
 from .device import lock, must_await
-from .planned import Planned, value_of
+from .fixed_inputs import kinds_of, may_decide, no_plan_for, without_value
+from .planned import Planned
 
 MAX_SHAPES = 8  # cached plans of one model, one per set of input shapes; the least recently used is evicted
 MAX_OPEN = 4  # plans of one model with open sizes, each for other ranges
-MAX_FIXED = 16  # elements of an input whose values decide which operations run
-MAX_VALUES = 4  # plans for different values of such inputs; with more, the model is cut into pieces
+MAX_VALUES = 4  # plans for different values of inputs that decide what runs; with more, the model is cut into pieces
 
 
 def compile(model, *examples, backend=None, tune=False, dims=None):
@@ -38,11 +38,6 @@ def compile(model, *examples, backend=None, tune=False, dims=None):
     Python in between. A warning says so once, and `Compiled.cut` names the place.
     """
     return Compiled(model, examples, backend, tune, dims)
-
-
-def _said(kind, shape):
-    kind = kind[0] if isinstance(kind, tuple) else kind
-    return kind if shape is None else "{} {}".format(kind, shape)
 
 
 def _again(model, backend, tune, dims):
@@ -106,7 +101,7 @@ class Compiled:
             sizes = ["{} {} to {}".format(*s) for s in planned.plan.counts.symbols]
             plans.append("{} dispatches for {}".format(len(planned.plan.steps), " and ".join(sizes)))
         for key, planned in list(self._programs.items()):
-            shapes = ", ".join([_said(*k) for k in key])
+            shapes = ", ".join([without_value(*k) for k in key])
             plans.append("{} dispatches for ({})".format(len(planned.plan.steps), shapes))
         return "Compiled({}, {})".format(name, "; ".join(plans) or "no plan yet")
 
@@ -137,7 +132,7 @@ class Compiled:
         """(Planned, values of its open sizes or None) for the shapes of these arguments, made if needed; None if the
         model is cut, or there is no plan for arguments of these types. rooms: Rooms of states that may be appended to
         in place; alone: whether a plan for these shapes alone may be made."""
-        if unfit(arguments):
+        if no_plan_for(arguments, self._fixed):
             return None
         with self._lock:
             key = self._key(arguments)
@@ -168,21 +163,12 @@ class Compiled:
             return found, sizes
 
     def _key(self, arguments):
-        return tuple(zip(self._kinds(arguments), [getattr(x, "shape", None) for x in arguments]))
-
-    def _kinds(self, arguments):
-        """The dtype of each tensor, with the value where that decides which operations run, and what else there is, as
-        text."""
-        kinds = [x.dtype.name if isinstance(x, Tensor) else repr(x) for x in arguments]
-        for i in self._fixed:
-            if isinstance(arguments[i], Tensor):
-                kinds[i] = (kinds[i], value_of(arguments[i]))
-        return kinds
+        return tuple(zip(kinds_of(arguments, self._fixed), [getattr(x, "shape", None) for x in arguments]))
 
     def _make(self, arguments):
         """The Planned for the shapes of these arguments alone. Raises ValueNeeded if there is none."""
-        shapes = [getattr(x, "shape", None) for x in arguments]
-        alike = [key for key in self._programs if [shape for _, shape in key] == shapes]
+        said = [without_value(*k) for k in self._key(arguments)]
+        alike = [key for key in self._programs if [without_value(*k) for k in key] == said]  # but for the values
         if self._fixed and len(alike) >= MAX_VALUES:
             names = ", ".join([str(i) for i in self._fixed])
             what = "the operations of the model depend on the value of input {}, which keeps changing"
@@ -200,7 +186,7 @@ class Compiled:
         more = [i for i in error.inputs if i not in self._fixed]
         for i in more:
             x = arguments[i]
-            if not (x.dtype.is_integer or x.dtype.is_bool) or not 0 < x.size <= MAX_FIXED:
+            if not x.size or not may_decide(x):
                 return False
         if more:
             self._fixed = self._fixed + tuple(more)
@@ -224,7 +210,7 @@ class Compiled:
         """(Planned, values of its open sizes) of a plan with open sizes that serves the arguments, made if needed;
         (None, None) if they are to have none."""
         shapes = [x.shape if isinstance(x, Tensor) else None for x in arguments]
-        kinds = self._kinds(arguments)
+        kinds = kinds_of(arguments, self._fixed)
         for planned in self._open:
             sizes = planned.sizes(shapes, kinds, rooms)
             if sizes is not None:
@@ -270,7 +256,7 @@ class Compiled:
             opened = [n for n in self._opened if n not in self.fixed and self._axes.within(n, numbers[n])]
             if not opened:
                 return None
-            opening = Opening(self._axes, opened, numbers, attempt, shapes, self._kinds(arguments), rooms)
+            opening = Opening(self._axes, opened, numbers, attempt, shapes, kinds_of(arguments, self._fixed), rooms)
             rest = self._laid_out, self._tune, self._owner, opening, self._fixed, self._shared is not None
             try:
                 return Planned(self.model, arguments, self.backend, *rest)
@@ -356,7 +342,7 @@ class Compiled:
 
     def refusal(self, arguments):
         """The ValueNeeded because of which arguments have no plan; None where they may have one."""
-        why = None if self.cut is not None else unfit(arguments)
+        why = None if self.cut is not None else no_plan_for(arguments, self._fixed)
         return ValueNeeded(why) if why else self.cut
 
     def release(self):

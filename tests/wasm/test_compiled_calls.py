@@ -112,6 +112,43 @@ def test_a_small_integer_decides_beside_an_open_size() -> None:
     assert (len(model._open), len(model._programs)) == (2, 0)
 
 
+def of_its_sum(x: Any, m: Any) -> Any:
+    return x.reshape((-1, 1, 1)) + m.astype(emberlet.float32) if (m.sum() > 0).item() else x - 1
+
+
+@pytest.mark.parametrize("backend", ["wasm", "native"])
+def test_an_array_that_decides_has_a_plan_for_each_of_its_shapes(backend: str) -> None:
+    pytest.importorskip({"wasm": "wasmtime", "native": "llvmlite"}[backend])
+    model = compile(of_its_sum, backend=backend, dims={"x": {0: "c"}, "m": {0: "a", 1: "b"}})
+    for n, shape in [(3, (1, 4)), (3, (4, 1)), (5, (2, 2)), (5, (4, 1))]:
+        x, m = np.arange(n, dtype=np.float32), np.arange(1, 5, dtype=np.int32).reshape(shape)
+        np.testing.assert_array_equal(np.asarray(model(x, m)), x.reshape(-1, 1, 1) + m)
+    assert model.cut is None
+
+
+def test_a_value_that_stays_is_not_said_to_change_as_dtypes_do() -> None:
+    model = compile(by_rate, backend="wasm")
+    for dtype in ("float32", "int32", "uint8", "int8", "int16", "uint16"):
+        for kind in ("int32", "int64"):
+            found = model(np.arange(3).astype(dtype), np.array(16000, kind))
+            assert np.asarray(found).tolist() == [0.0, 2.0, 4.0]
+    assert model.cut is None
+
+
+@pytest.mark.parametrize("backend", ["wasm", "native"])
+def test_a_large_array_that_decides_has_no_plan_though_small_ones_have(backend: str) -> None:
+    pytest.importorskip({"wasm": "wasmtime", "native": "llvmlite"}[backend])
+    model = compile(of_its_sum, backend=backend)
+    x, small = np.arange(3, dtype=np.float32), np.ones((2, 2), np.int32)
+    np.testing.assert_array_equal(np.asarray(model(x, small)), x.reshape(-1, 1, 1) + small)
+    large = np.arange(100, dtype=np.int32).reshape(20, 5)
+    with pytest.warns(UserWarning, match="of_its_sum has no plan for these arguments on .*: input 1 decides"):
+        np.testing.assert_array_equal(np.asarray(model(x, large)), x.reshape(-1, 1, 1) + large)
+    np.testing.assert_array_equal(np.asarray(model(x, -large)), x - 1)
+    np.testing.assert_array_equal(np.asarray(model(x, small)), x.reshape(-1, 1, 1) + small)
+    assert len(model._programs) == 1 and model.cut is None
+
+
 def test_integers_that_a_plan_cannot_hold_are_refused() -> None:
     model = compile(lambda x, y: y + 1, numbers(2, "int64"), numbers(2, "int64"), backend="wasm")
     large = emberlet.asarray([1, 1 << 31], dtype="int64", backend="numpy")
