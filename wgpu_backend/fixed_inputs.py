@@ -16,8 +16,8 @@ def may_decide(x):
 def no_plan_for(arguments, fixed):
     """Why there is no plan for these arguments, as text; None where there may be one. fixed: the positions of inputs
     that plans take for their values."""
-    for i in fixed:
-        if isinstance(arguments[i], Tensor) and not may_decide(arguments[i]):
+    for i, x in enumerate(arguments):
+        if i in fixed and isinstance(x, Tensor) and not may_decide(x):
             what = "input {} decides which operations run, and plans are made for values of at most {} integers"
             return what.format(i, MAX_FIXED)
     return unfit(arguments)
@@ -25,10 +25,10 @@ def no_plan_for(arguments, fixed):
 
 def kinds_of(arguments, fixed):
     """The dtype of each tensor, with the shape and value of a fixed one, and what else there is, as text."""
-    kinds = [x.dtype.name if isinstance(x, Tensor) else repr(x) for x in arguments]
-    for i in fixed:
-        if isinstance(arguments[i], Tensor):
-            kinds[i] = (kinds[i], arguments[i].shape, value_of(arguments[i]))
+    kinds = []
+    for i, x in enumerate(arguments):
+        kind = x.dtype.name if isinstance(x, Tensor) else repr(x)
+        kinds.append((kind, x.shape, value_of(x)) if i in fixed and isinstance(x, Tensor) else kind)
     return kinds
 
 

@@ -42,7 +42,7 @@ class Planned:
 
     def __init__(self, model, arguments, backend, memo, tune=False, owner=None, opening=None, fixed=(), shared=False):
         self.backend = backend
-        self.fixed = {i: value_of(arguments[i]) for i in fixed if isinstance(arguments[i], Tensor)}
+        self.fixed = {i: value_of(x) for i, x in enumerate(arguments) if i in fixed and isinstance(x, Tensor)}
         self.used = 0
         self.opening = opening
         self._latest = None  # (shapes, kinds, sizes) of the last call without rooms

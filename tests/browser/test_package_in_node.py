@@ -366,13 +366,13 @@ def test_an_aborted_compiler_leaves_no_end_to_the_next(modules: Path) -> None:
         };
         delete globalThis.caches; // nothing is kept, so the compiler starts early
         const { compile, prepare } = await import("./emberlet/compiling.mjs");
-        const files = [{ name: "model.onnx", bytes: new Uint8Array(1) }];
+        const given = [{ name: "model.onnx", bytes: new Uint8Array(1) }];
         const stop = new AbortController();
-        const aborted = compile(files, { signal: stop.signal }).catch(({ message }) => message);
+        const aborted = compile(given, { signal: stop.signal }).catch(({ message }) => message);
         stop.abort();
         const message = await aborted;
         await prepare();
-        compile(files, {});
+        compile(given, {});
         for (const { action, time } of pending.values()) if (time <= 1000) action(); // a second later
         console.log(JSON.stringify([message, ...workers.map(({ ended }) => ended)]));
         """,

@@ -126,6 +126,17 @@ def test_an_array_that_decides_has_a_plan_for_each_of_its_shapes(backend: str) -
     assert model.cut is None
 
 
+def test_an_input_that_decides_may_be_left_out() -> None:
+    def doubled(x: Any, n: Any = None) -> Any:
+        return x if n is None else x * 2 if (n > 1).item() else x - 1
+
+    model = compile(doubled, backend="wasm")
+    x = np.arange(3, dtype=np.float32)
+    for given, wanted in [((np.array(2),), x * 2), ((), x), ((np.array(0),), x - 1), ((None,), x), ((), x)]:
+        np.testing.assert_array_equal(np.asarray(model(x, *given)), wanted)
+    assert model.cut is None
+
+
 def test_a_value_that_stays_is_not_said_to_change_as_dtypes_do() -> None:
     model = compile(by_rate, backend="wasm")
     for dtype in ("float32", "int32", "uint8", "int8", "int16", "uint16"):
