@@ -10,8 +10,8 @@ from emberlet.sizes.size import SizeNeeded
 from emberlet.tensor import Tensor
 
 from .device import lock, must_await
-from .fixed_inputs import kinds_of, may_decide, no_plan_for, without_value
 from .planned import Planned
+from .record.fixed_inputs import kinds_of, may_decide, no_plan_for, without_value
 
 MAX_SHAPES = 8  # cached plans of one model, one per set of input shapes; the least recently used is evicted
 MAX_OPEN = 4  # plans of one model with open sizes, each for other ranges

@@ -9,6 +9,7 @@ from emberlet.tensor import Tensor
 from .plan.counts import count, counts_of
 from .plan.make import make_plan
 from .plan.weight_order import reorder_weights
+from .record.fixed_inputs import value_of
 from .record.host_evaluation import evaluate, is_evaluated
 from .record.index_checks import index_checks
 from .record.merging import merge_levels
@@ -28,11 +29,6 @@ def _compute(nodes, backend):
     evaluate(on_host, backend.host)
     if on_gpu:
         backend.realize(*[Tensor(n, n.dtype, n.shape, backend) for n in on_gpu])
-
-
-def value_of(x):
-    """A Tensor's elements, as bytes that are compared."""
-    return bytes(x.backend.to_bytes(x))
 
 
 class Planned:

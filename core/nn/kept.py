@@ -4,6 +4,8 @@
 class _Kept:
     """A value, and the data of the Params that it was computed from."""
 
+    FOLLOWS_FROM_PARAMS = True  # so it is no state of the module's own
+
     def __init__(self, sources=(), value=None):
         self.sources = sources
         self.value = value

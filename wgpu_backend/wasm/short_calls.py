@@ -9,7 +9,7 @@ import numpy as np
 from emberlet.host.numpy_backend.storage import numpy_dtype
 from emberlet.tensor import Tensor
 
-from ..planned import value_of
+from ..record.fixed_inputs import value_of
 from ..record.node import Node
 
 # Storage types (run/storage.py) whose elements are the host's, and these; bool is stored as u8, too.

@@ -12,7 +12,6 @@ from weakref import WeakValueDictionary
 from ...backend import Backend
 from ...dtypes import DType
 from ...module import Module, items
-from ...nn.kept import _Kept
 from ...param import Param
 from ...tensor import Tensor
 
@@ -63,7 +62,7 @@ def _held(x: Any, seen: set[int]) -> Iterator[Any]:
             return
         seen.add(id(x))
         for name, child in items(x) if walked else vars(x).items():
-            if not isinstance(child, _Kept):  # it follows from parameters
+            if not getattr(type(child), "FOLLOWS_FROM_PARAMS", False):
                 yield name
                 yield from _held(child, seen)
         for kind in type(x).__mro__[:-1]:
