@@ -12,6 +12,7 @@ import numpy as np
 import onnx
 import pytest
 from emberlet import dtypes, store
+from emberlet.backend import get_backend
 from emberlet.errors import EmberletError, FormatError
 from onnx import TensorProto, helper, numpy_helper
 from support.rows import every
@@ -64,8 +65,7 @@ def test_blocks_are_dequantized_without_numpy_the_same(tmp_path, monkeypatch):
         raw = np.random.default_rng(kind).integers(0, 60, block.nbytes, dtype=np.uint8).tobytes()
         there = gguf_blocks.dequantize(memoryview(raw), block, (1, block.weights_each)).tolist()
         with monkeypatch.context() as patch:
-            host = gguf_blocks.get_backend
-            patch.setattr(gguf_blocks, "get_backend", lambda name, host=host: host("python"))
+            patch.setattr(gguf_blocks, "host_backend", lambda: get_backend("python"))
             here = gguf_blocks.dequantize(memoryview(raw), block, (1, block.weights_each))
         assert here.backend.name == "python"
         np.testing.assert_allclose(here.tolist(), there, rtol=1e-6)
