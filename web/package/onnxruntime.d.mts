@@ -125,10 +125,6 @@ export const env: Env;
 
 export function listSupportedBackends(): { name: string; bundled: boolean }[];
 
-/** Start the compiler before the first session is created, unless this browser keeps what an earlier visit compiled.
- * compiler: the address of the package's folder compiler/, if a bundler moved it. onnxruntime-web has no such function. */
-export function prepare(compiler?: string): Promise<void>;
-
 declare const ort: {
   InferenceSession: typeof InferenceSession;
   Tensor: typeof Tensor;

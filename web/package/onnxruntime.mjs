@@ -19,7 +19,6 @@ import { Tensor, missing } from "./tensors.mjs";
 import { version } from "./version.mjs";
 
 export { Tensor };
-export { prepare } from "./compiling.mjs"; // not in onnxruntime's API
 
 export const env = {
   logLevel: "warning",
@@ -30,6 +29,8 @@ export const env = {
   webgl: {},
   webgpu: {},
 };
+
+prepare(); // who imports this has an ONNX file to compile
 
 const FEW = 16; // the most integers of an input that become constants where another input has no shape
 const DEVICES = { webgpu: "webgpu", wasm: "wasm", cpu: "wasm" };
@@ -69,7 +70,6 @@ export class InferenceSession {
     const [offset, length] = more.filter((one) => typeof one === "number");
     const given = source instanceof ArrayBuffer ? new Uint8Array(source, offset ?? 0, length) : source;
     checkOptions(options);
-    prepare(options.emberlet?.compiler); // while the file arrives
     const found = await open(given);
     if (!found.onnx) {
       found.arriving?.cancel();
