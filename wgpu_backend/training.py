@@ -69,7 +69,7 @@ class Engine(RecordedEngine):
         self.sides = ([None] * count, [None] * count)
         self.like = [None] * count
         for x in states:
-            for values in (*self.sides, self.like):
+            for values in self.sides + (self.like,):
                 values.append(None)
             self.load(0, len(self.like) - 1, x)
         return 0

@@ -10,9 +10,11 @@ from array import array
 from .buffers import MICRO
 from .level_buffers import codes_of
 
-if not MICRO:
+try:
     from operator import mul
     from weakref import ref
+except ImportError:  # MicroPython, which does not come here
+    pass
 
 MOST = 1 << 15  # products within 255 * 255 that 32 bits sum
 FEWEST = 8  # sums in a row: shorter ones are not worth the packing
