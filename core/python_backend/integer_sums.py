@@ -7,7 +7,6 @@ A sum of floats costs a step of the interpreter's for each product; here a step 
 import sys
 from array import array
 
-from .buffers import MICRO
 from .level_buffers import codes_of
 
 try:
