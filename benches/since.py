@@ -77,7 +77,7 @@ class Version:
             environment["PYTHONPATH"] = str(imports)
         command = [sys.executable, __file__, "--child", name, str(folder)]
         pipe = subprocess.PIPE
-        self.process: Any = subprocess.Popen(command, env=environment, stdin=pipe, stdout=pipe, text=True)
+        self.process: Any = subprocess.Popen(command, env=environment, stdin=pipe, stdout=pipe, encoding="utf-8")
         self.best = math.inf
         if self.process.stdout.readline().strip() != "ready":
             raise RuntimeError(f"{name} does not run")

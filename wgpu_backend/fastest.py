@@ -1,7 +1,7 @@
 """`compile(backend="auto")`: runs a model on each available device, measures the first calls, and keeps the fastest."""
 
 from emberlet.backend import get_backend
-from emberlet.backend.registry import host_backend
+from emberlet.backend.on_host import host_backend
 from emberlet.errors import BackendError
 from emberlet.tensor import Tensor
 

@@ -117,14 +117,6 @@ def available():
     return out
 
 
-def host_backend():
-    """The numpy backend, or the python backend without NumPy."""
-    try:
-        return get_backend("numpy")
-    except BackendError:
-        return get_backend("python")
-
-
 def set_default_backend(backend):
     """Use `backend` (a name or a Backend) wherever none is given; None restores numpy, or python without NumPy."""
     _backend._default = None if backend is None else get_backend(backend)

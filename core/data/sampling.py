@@ -2,7 +2,7 @@
 
 from array import array
 
-from ..backend.registry import host_backend
+from ..backend.on_host import host_backend
 from ..errors import ArgumentError
 from .transforms import IndexedDataset, PartialDataset, _Over
 

@@ -83,5 +83,5 @@ def test_the_worker_refuses_an_incomplete_module_too(wasm: bytes, kept: int) -> 
       }} catch (error) {{
         console.log(error.message);
       }}"""
-    done = subprocess.run(["node", "-e", script], capture_output=True, text=True, check=True, timeout=20)
+    done = subprocess.run(["node", "-e", script], capture_output=True, encoding="utf-8", check=True, timeout=20)
     assert "not a complete WebAssembly module" in done.stdout

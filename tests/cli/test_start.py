@@ -36,7 +36,7 @@ emberlet.module: narrowing
 emberlet.host.folders: folder outputs
 emberlet.host.cli: freezing model plain progress results run
 emberlet.host.numpy_backend: assignment attention backend block_weights composites convolution elementwise integers
-emberlet.host.numpy_backend: recurrent storage windows
+emberlet.host.numpy_backend: quantized_recurrent recurrent storage windows
 emberlet.host.sharing: fields protocols
 emberlet.module: layouts loading methods
 emberlet.nn: conv linear names params

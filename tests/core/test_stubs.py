@@ -114,8 +114,8 @@ def test_the_stub_of_backend_names_every_public_function():
     for file in ("__init__.py", "registry.py"):
         body = ast.parse((stubs.CORE / "backend" / file).read_text(encoding="utf-8")).body
         public |= {n.name for n in body if isinstance(n, ast.FunctionDef) and not n.name.startswith("_")}
-    # What the files have for each other, and for autodiff, data, stores and metrics.
-    assert public - named == {"lacks", "missing", "not_within", "has_additions", "host_backend", "was_added", "other"}
+    # What the files have for each other, and for autodiff.
+    assert public - named == {"lacks", "missing", "not_within", "has_additions", "was_added", "other"}
     assert named <= public
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import emberlet
 import numpy as np
 import pytest
-from emberlet.backend import get_backend, registry
+from emberlet.backend import get_backend, on_host
 from emberlet.errors import BackendError
 from emberlet.wgpu_backend import fastest
 from emberlet.wgpu_backend.fastest import Fastest
@@ -134,9 +134,9 @@ def test_without_numpy_the_host_is_python(monkeypatch: pytest.MonkeyPatch) -> No
             raise BackendError("none")
         return name
 
-    assert registry.host_backend() is get_backend("numpy")
+    assert on_host.host_backend() is get_backend("numpy")
     monkeypatch.setattr(registry, "get_backend", get)
-    assert registry.host_backend() == "python"  # type: ignore[comparison-overlap]
+    assert on_host.host_backend() == "python"  # type: ignore[comparison-overlap]
 
 
 def test_numpy_is_compiled_by_its_own_planner() -> None:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from ... import dtypes
 from ...backend import Backend
-from ...backend.registry import host_backend
+from ...backend.on_host import host_backend
 from ...dtypes import DType
 from ...functional.movement.joining import concat, stack
 from ...tensor import Tensor

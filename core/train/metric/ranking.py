@@ -3,7 +3,7 @@
 Both need the scores of all items at once: they are kept until `clear`, and one value sorts them.
 """
 
-from ...backend.registry import host_backend
+from ...backend.on_host import host_backend
 from ...errors import ShapeError
 from .base import FormatOptions, MetricEntry, Numeric
 from .inputs import RankingInput
