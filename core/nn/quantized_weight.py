@@ -133,7 +133,7 @@ class QuantizedWeight(Module):
     def _keeps(self):
         """Whether the floats are kept beside the packed weight, as CPython's plain backend does: making them anew takes
         as long as a product of one row with them."""
-        return getattr(self.values.val().backend, "keeps_weights", False)
+        return self.values.val().backend.name == "python" and hasattr(memoryview, "cast")  # not on MicroPython
 
     def val(self):
         """The weight, dequantized."""

@@ -40,7 +40,6 @@ class PythonBackend(Backend):
     """Tensors in typed arrays, computed by the interpreter alone."""
 
     name = "python"
-    keeps_weights = not MICRO  # layers keep packed weights as floats, too (nn/quantized_weight.py)
     # Their names are in _KERNELS: another text of them takes bytes on a device.
     OVERRIDES = tuple(
         " ".join(

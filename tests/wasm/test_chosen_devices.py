@@ -135,7 +135,7 @@ def test_without_numpy_the_host_is_python(monkeypatch: pytest.MonkeyPatch) -> No
         return name
 
     assert on_host.host_backend() is get_backend("numpy")
-    monkeypatch.setattr(registry, "get_backend", get)
+    monkeypatch.setattr(on_host, "get_backend", get)
     assert on_host.host_backend() == "python"  # type: ignore[comparison-overlap]
 
 
