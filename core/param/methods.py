@@ -17,14 +17,18 @@ def _id(self):
     if found is None or isinstance(found, int):
         from .identity import ParamId
 
-        if _id_lock:
-            _id_lock.acquire()
-        if found is None:
-            found = self._id
-        if not isinstance(found, ParamId):
-            found = self._id = ParamId(found)
-        if _id_lock:
-            _id_lock.release()
+        if _id_lock is None:
+            return _made_id(self, ParamId)
+        with _id_lock:  # and not acquire(): an interrupt behind it would leave the lock held
+            return _made_id(self, ParamId)
+    return found
+
+
+def _made_id(self, ParamId):
+    """The ParamId, made unless another thread has made it meanwhile."""
+    found = self._id
+    if not isinstance(found, ParamId):
+        found = self._id = ParamId(found)
     return found
 
 
