@@ -9,7 +9,7 @@ onnxruntime: `quantize_static` with a scale for each channel; for the language m
 with 4 bits. emberlet quantizes the language model and silero by the range of each call, too; onnxruntime leaves silero
 in float, whose layers lie in branches.
 emberlet runs on the fastest way of this machine's processor that is installed: native, WebAssembly or NumPy. A second
-table compares its own float and int8 on each backend.
+table compares its own float and int8 on each backend; --gpu writes that of a real GPU alone.
 
 Both take and give NumPy arrays. Each row is a process of its own, with one thread and then with two (on NumPy two
 processes), and so is each backend of the second table; the least time of a call counts. What takes longer than --limit
@@ -46,6 +46,7 @@ RESULTS = ROOT / "benches" / "results" / "quantize.md"
 SHARED = ROOT.parent / "shared" / "models"
 MODELS = ROOT / "tests" / "models"
 THREADS = (1, 2)
+TURNS = 10
 CACHE = ROOT / ".cache" / "quantize"
 QUANTIZING = ("codegen", "core/functional/quantized", "core/host/cli/quantize", "core/host/quantization", "core/nn",
               "core/store")  # fmt: skip
@@ -55,6 +56,10 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "emberlet int8 weights": {"bits": 8},
     "emberlet int4 weights": {"bits": 4, "level": 32, "method": "gptq"},
 }
+HEAD = (
+    f"| model | backend | {' | '.join(kind.removeprefix('emberlet ') for kind in OPTIONS)} | int8 / float |",
+    f"|---|---|{'---:|' * (len(OPTIONS) + 1)}",
+)
 FLAGS = ("language", "dynamic", "large")  # of a Case
 Arrays = Mapping[str, NDArray[Any]]
 
@@ -337,21 +342,55 @@ def least(run: Callable[[dict[str, Any]], Any], given: dict[str, Any], seconds: 
     return best * 1e3
 
 
+def in_turns(
+    runs: Mapping[str, Callable[[dict[str, Any]], Any]], given: dict[str, Any], seconds: float
+) -> dict[str, float]:
+    """The least milliseconds of a call of each, measured in turns for as many seconds each."""
+    found = dict.fromkeys(runs, float("inf"))
+    for _ in range(TURNS):
+        for kind, run in runs.items():
+            found[kind] = min(found[kind], least(run, given, seconds / TURNS))
+    return found
+
+
+def beside(
+    kinds: list[str], folder: Path, case: Case, calls: list[dict[str, Any]], options: argparse.Namespace
+) -> None:
+    """Print each model's least time on one backend as JSON, all measured in turns."""
+    runs: dict[str, Callable[[dict[str, Any]], Any]] = {}
+    said: dict[str, dict[str, Any]] = {}
+    for kind in kinds:
+        said[kind] = {"kind": kind, "threads": THREADS[0]}
+        try:
+            prepare(kind, folder, case)
+            runs[kind], size, where = opened(kind, folder, THREADS[0], options.on)
+            said[kind].update(size=size, backend=where)
+        except Exception as error:
+            said[kind]["error"] = f"{type(error).__name__}: {error}"[:300]
+    for kind, ms in in_turns(runs, calls[0], options.seconds).items():
+        said[kind]["ms"] = ms
+    for line in said.values():
+        print(json.dumps(line), flush=True)
+
+
 def child(kinds: list[str], folder: Path, threads: list[int], options: argparse.Namespace) -> None:
     """Print each model's size and the least time of a call as JSON, a line for each number of threads, and write the
     outputs. On NumPy, whose threads are the process's, only the first number is measured."""
     case = Case(None, {}, None, options.language, options.dynamic, options.large)
     with np.load(folder / "samples.npz") as held:
         calls = rows(Case(None, dict(held)))
+    if options.on:
+        beside(kinds, folder, case, calls, options)
+        return
     for kind in kinds:
         for count in threads:
             said: dict[str, Any] = {"kind": kind, "threads": count}
             try:
                 prepare(kind, folder, case)
-                run, size, where = opened(kind, folder, count, options.on or fastest())
+                run, size, where = opened(kind, folder, count, fastest())
                 if where == "numpy" and count != threads[0]:
                     continue
-                if count == THREADS[0] and not options.on:
+                if count == THREADS[0]:
                     np.save(folder / (kind.replace(" ", "_") + ".npy"), np.stack([run(given) for given in calls]))
                 said.update(size=size, ms=least(run, calls[0], options.seconds), backend=where)
             except Exception as error:
@@ -408,18 +447,18 @@ def measured(name: str, options: argparse.Namespace, share: float) -> Measured:
                 print(out.notes[-1], flush=True)
         return {key: r for key, r in found.items() if "error" not in r}
 
-    for kind in kinds(case):
+    for kind in [] if options.gpu else kinds(case):
         found = ask([kind], THREADS, "")
         missing = [t for t in THREADS if (kind, t) not in found]
         if found and missing:
             found.update(ask([kind], missing, f", {missing[0]} threads"))
         out.lines.append(_line(name, kind, folder, {t: r for (_, t), r in found.items()}, case.labels))
         print(out.lines[-1], flush=True)
-    ours = [kind for kind in OPTIONS if kind in kinds(case)]
-    for backend in backends(name):
+    ours = list(OPTIONS)
+    for backend in ["wgpu"] if options.gpu else backends(name):
         found = ask(ours, THREADS[:1], f" on {backend}", "--on", backend)
-        cells = ["" if kind not in ours else _time(found.get((kind, 1)), backend) for kind in OPTIONS]
-        out.ratios.append(f"| {' | '.join([name, backend, *cells])} |")
+        cells = [_time(found.get((kind, 1)), backend) for kind in OPTIONS]
+        out.ratios.append(f"| {' | '.join([name, backend, *cells, _ratio(cells)])} |")
         print(out.ratios[-1], flush=True)
     return out
 
@@ -427,6 +466,11 @@ def measured(name: str, options: argparse.Namespace, share: float) -> Measured:
 def _time(said: dict[str, Any] | None, backend: str) -> str:
     """Milliseconds; a dash where there are none, or where another backend computed."""
     return "–" if said is None or said["backend"] not in ("", backend) else f"{said['ms']:.3f}"
+
+
+def _ratio(cells: Sequence[str]) -> str:
+    """int8's time, of float's."""
+    return "–" if "–" in cells[:2] else f"{float(cells[1]) / float(cells[0]):.2f}"
 
 
 def _line(name: str, kind: str, folder: Path, found: dict[int, dict[str, Any]], labels: Any) -> str:
@@ -470,7 +514,8 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--minutes", type=float, default=8, metavar="M", help="for everything, at most (default: 8)")
     parser.add_argument("--seconds", type=float, default=0.5, metavar="S", help="of calls in each process (0.5)")
     parser.add_argument("--limit", type=float, default=90, metavar="S", help="of each process, at most (default: 90)")
-    parser.add_argument("--out", type=Path, default=RESULTS, metavar="FILE", help="write there instead")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="write there instead")
+    parser.add_argument("--gpu", action="store_true", help="only emberlet's models on the GPU; writes quantize-NAME.md")
     for flag in FLAGS:
         parser.add_argument(f"--{flag}", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--child", nargs=3, help=argparse.SUPPRESS)
@@ -485,14 +530,44 @@ def main(argv: list[str] | None = None) -> int:
     for name in chosen:
         if name not in CASES:
             parser.error(f"there is no model {name!r}; there are {', '.join(CASES)}")
+    path = options.out or (gpu_page() if options.gpu else RESULTS)
     load = os.getloadavg()[0]
     end = time.perf_counter() + options.minutes * 60 - 20
     found: dict[str, Measured] = {}
     for k, name in enumerate(chosen):
         left = max(0.0, end - time.perf_counter())
         found[name] = measured(name, options, min(left, left / (len(chosen) - k) * 2.5))
-        write(options.out, found, load)
+        (write_gpu if options.gpu else write)(path, found, load)
     return 0
+
+
+def gpu_page() -> Path:
+    """The page of results with this GPU's name."""
+    from _gpu_device import results_page
+    from emberlet.backend import get_backend
+
+    return results_page("quantize", get_backend("wgpu").device)
+
+
+def write_gpu(path: Path, found: dict[str, Measured], load: float) -> None:
+    """Write the page of a GPU, of the models that were measured."""
+    from emberlet.backend import get_backend
+
+    device: Any = get_backend("wgpu").device
+    info = device.raw.adapter_info
+    lines = [
+        f"# Quantized models on {info['device']}",
+        "",
+        f"`python3 dev.py bench quantize --gpu`: one sample a call, from arrays to an array; the least time of all "
+        f"calls, the models in turns, ms. Driver {info['description']}. {os.cpu_count()} CPUs, Python "
+        f"{platform.python_version()}; load of the machine when it began: {load:.1f}.",
+        "",
+        *HEAD,
+        *(line for one in found.values() for line in one.ratios),
+    ]
+    notes = [note for one in found.values() for note in one.notes]
+    lines += ["", "Not measured:", "", *notes] if notes else []
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 def write(path: Path, found: dict[str, Measured], load: float) -> None:
@@ -518,9 +593,7 @@ def write(path: Path, found: dict[str, Measured], load: float) -> None:
     ]
     for name in CASES:
         lines += found[name].lines if name in found else kept(name, old[:at], "|")
-    lines += ["", "emberlet's own models on each backend, one thread, ms:", ""]
-    lines += [f"| model | backend | {' | '.join(kind.removeprefix('emberlet ') for kind in OPTIONS)} |"]
-    lines += [f"|---|---|{'---:|' * len(OPTIONS)}"]
+    lines += ["", "emberlet's own models on each backend, one thread, in turns, ms:", "", *HEAD]
     for name in CASES:
         lines += found[name].ratios if name in found else kept(name, old[at:], "|")
     notes = [n for name in CASES for n in (found[name].notes if name in found else kept(name, old[at:], "-"))]
