@@ -160,6 +160,64 @@ def test_the_faster_number_of_threads_goes_on(page: Page, folder: Path, slower: 
     assert in_worker(page, folder, code) == [threads, not slower, True, 3 - threads]
 
 
+def test_what_waking_a_thread_costs_once_does_not_decide(page: Page, folder: Path) -> None:
+    """By this clock, waking the second thread after runs without it takes 50 ms, and every run with it saves 1 ms."""
+    code = """
+    const model = await load("half.wasm", { threads: 2 });
+    const given = inputs(model, 1);
+    model.runNow(given);
+    await settled(model, 2);
+    let [clock, run, last] = [0, 0, -9];
+    performance.now = () => (clock += 2);
+    const plain = Atomics.notify;
+    Atomics.notify = (...all) => {
+      clock += run - last > 1 ? 50 : -1;
+      last = run;
+      return plain(...all);
+    };
+    for (; run < 26; run++) {
+      await settled(model, 2);
+      model.runNow(given);
+    }
+    return settled(model, 2);
+    """
+    assert in_worker(page, folder, code) == 2
+
+
+def test_a_thread_sleeps_between_runs(page: Page, folder: Path) -> None:
+    (folder / "sleeper.mjs").write_text('import "./count.mjs";\nimport "./thread.mjs";\n', encoding="utf-8")
+    (folder / "count.mjs").write_text(
+        """const plain = Atomics.wait;
+        Atomics.wait = (words, at, ...rest) => {
+          Atomics.add(words, at + 15, 1); // a word of the control block that nothing else uses
+          const found = plain(words, at, ...rest);
+          Atomics.add(words, at + 15, -1);
+          return found;
+        };""",
+        encoding="utf-8",
+    )
+    code = """
+    let control;
+    const Plain = globalThis.Worker;
+    globalThis.Worker = class extends Plain {
+      constructor(url, options) { super(new URL("sleeper.mjs", import.meta.url), options); }
+      postMessage(message) { control ??= message.control; super.postMessage(message); }
+    };
+    performance.now = () => 0; // then no number of threads is slower
+    const model = await load("layers.wasm", { threads: 2 });
+    await settled(model, 2);
+    const found = [];
+    for (let i = 0; i < 3; i++) {
+      model.runNow(inputs(model, i));
+      let left = 1000;
+      while (left-- && !Atomics.load(control, 15)) await new Promise((next) => setTimeout(next, 5));
+      found.push(Atomics.load(control, 15));
+    }
+    return found;
+    """
+    assert in_worker(page, folder, code) == [1, 1, 1]
+
+
 def test_weights_in_fewer_bits_are_expanded_once(page: Page, folder: Path) -> None:
     code = """
     const results = [];

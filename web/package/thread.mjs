@@ -14,8 +14,10 @@ export const THREADS = 4;
 export const RUN = 5; // its number, one more than the module's memory says before
 export const LISTEN = -1; // return to the event loop for a message
 
-// Reads of NEXT before the worker sleeps, some 30 us: waking takes as long as a small model's run.
-const SPIN = 20000;
+// A worker watches NEXT for AWAKE milliseconds after a run, and then sleeps: runs in a row find it awake. To wake a thread
+// takes from 50 us to some milliseconds, which is longer than a small model's run.
+const AWAKE = 2;
+const READS = 1000; // of NEXT between two looks at the clock
 
 // Wake the threads that wait for ranges of a module's steps, so that they fail instead of waiting for a thread that failed.
 export function stop(words) {
@@ -30,10 +32,16 @@ function serve() {
   let at;
   let seen = 0;
 
+  // Whether a command comes while NEXT is read so many times.
+  const called = () => {
+    for (let left = READS; left; left -= 1) if (Atomics.load(control, at + NEXT) !== seen) return true;
+    return false;
+  };
+
   const commands = () => {
     for (;;) {
       Atomics.store(control, at + DONE, seen);
-      for (let left = SPIN; left && Atomics.load(control, at + NEXT) === seen; ) left -= 1;
+      for (const end = performance.now() + AWAKE; performance.now() < end && !called(); );
       while (Atomics.load(control, at + NEXT) === seen) Atomics.wait(control, at + NEXT, seen);
       seen = (seen + 1) | 0;
       const model = control[at + MODEL];

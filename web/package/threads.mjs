@@ -11,11 +11,13 @@ const READY = 192 / 4; // words of a module's memory, one for each thread (threa
 const CONTROL = 16; // words of a worker's control block, of which thread.mjs uses the first
 const CATCHING_UP = 20000; // reads of DONE before a worker counts as busy: it has left the barrier of the last run
 
-// One thread and several take turns in TRIALS runs, and the faster goes on for SOON runs; then they are compared again, as
-// other programs may have taken or left a core, which a page that is loading does; and later ever more seldom, up to each
-// SELDOM runs. A run of more than LONG milliseconds counts as three. The first half is not timed: the engine optimizes
-// the code then. Of the times of each, the lower quartile counts, which few disturbances reach.
+// One thread and several take turns of BLOCK runs in TRIALS runs, and the faster goes on for SOON runs; then they are
+// compared again, as other programs may have taken or left a core, which a page that is loading does; and later ever more
+// seldom, up to each SELDOM runs. A run of more than LONG milliseconds counts as two. The first half is not timed: the
+// engine optimizes the code then. Of the times of each, the lower quartile counts, which few disturbances reach; so does
+// not the first run of a turn, which has to wake the workers.
 const TRIALS = 24;
+const BLOCK = 4;
 const SOON = 60;
 const SELDOM = 2000;
 const LONG = 10;
@@ -169,12 +171,12 @@ export class Threaded {
   }
 
   #try(found) {
-    const several = this.#left % 2;
+    const several = Math.floor(this.#left / BLOCK) % 2;
     const start = performance.now();
     if (several) this.#onSeveral(found);
     else this.#run();
     const took = performance.now() - start;
-    const step = took > LONG ? 3 : 1; // odd, so that they take turns
+    const step = took > LONG ? 2 : 1;
     if (this.#left <= TRIALS / 2) this.#times[several].push(took);
     this.#left -= step;
     if (this.#left > 0) return;
