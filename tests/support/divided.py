@@ -25,12 +25,18 @@ class Divided(WasmtimeModule):
     """A module whose instances run everything twice: alone, and in parts whose results must be the same bytes."""
 
     images: dict[bytes, Image] = {}  # noqa: RUF012
+    files: list[tuple[bytes, Image, Any]] = []  # noqa: RUF012  # how a file begins, and the data in it
     shared = 0  # steps that ran in parts
     most = threads.MOST * threads.RANGES
 
     def __init__(self, source: bytes) -> None:
+        source = bytes(source)
         self.image = self.images.get(source)
-        super().__init__(self.image.open_module() if self.image else source)
+        data: Any = ()
+        for start, image, found in self.files:
+            if source.startswith(start):
+                self.image, data = image, found
+        super().__init__(self.image.open_module(data) if self.image else source)
 
     def instance(self) -> WasmtimeInstance:
         return DividedInstance(self)
@@ -82,20 +88,29 @@ class DividedInstance(WasmtimeInstance):
 
 @contextmanager
 def in_parts() -> Iterator[type[Divided]]:
-    """While it is open, the wasm backend divides every loop that threads may share, however short."""
-    plain = Image.__init__
+    """While it is open, the wasm backend divides every loop that threads may share, however short; so do files that are
+    written and loaded meanwhile."""
+    plain, file = Image.__init__, Image.file
 
     def remember(self: Image, *given: Any, **named: Any) -> None:
         plain(self, *given, **named)
         Divided.images[self.module] = self
 
+    def remember_file(self: Image, custom: Any, data: Any) -> Any:
+        written = file(self, custom, data)
+        Divided.files.append((written, self, data))
+        return written
+
     plans: Any = emberlet.get_backend("wasm")
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(Image, "__init__", remember)
+        patched.setattr(Image, "file", remember_file)
         patched.setattr(engine, "compiled", Divided)
+        patched.setattr(engine, "opened", Divided)
         patched.setattr(split, "LEAST_WORK", 0)
         patched.setattr(split, "LEAST_SAVED", -(1 << 40))
         patched.setattr(Divided, "images", {})
+        patched.setattr(Divided, "files", [])
         patched.setattr(Divided, "shared", 0)
         plans._plans.clear()
         yield Divided

@@ -7,6 +7,7 @@ divides many more programs; tests/browser/test_threads.py runs them at the same 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import emberlet
@@ -15,7 +16,7 @@ import pytest
 from emberlet import codegen
 from emberlet import functional as F
 from emberlet.errors import BackendError
-from emberlet.wgpu_backend import wasm
+from emberlet.wgpu_backend import plan_file, wasm
 from emberlet.wgpu_backend.compiled import compile as compiled
 from emberlet.wgpu_backend.wasm import threads
 from emberlet.wgpu_backend.wasm.image import Image
@@ -47,6 +48,36 @@ def test_models_in_parts_give_the_bytes_of_one_thread(divided: type[Divided], na
     shape = [d if isinstance(d, int) else 3 for d in model.INPUTS[0][2]]
     x = np.random.default_rng(0).random(shape, np.float32)
     np.testing.assert_allclose(np.asarray(model.compile(x, backend="wasm")(x)), np.asarray(model(x)), atol=1e-5)
+    assert divided.shared
+
+
+WEIGHTS = np.random.default_rng(1).integers(-127, 128, (48, 64)).astype(np.int8)
+
+
+@pytest.mark.parametrize("kind", ["floats", "bytes", "pixels"])
+@pytest.mark.parametrize("rows", [1, 7, 130])
+def test_files_in_parts_have_weights_in_the_order_of_their_kernels(
+    divided: type[Divided], tmp_path: Path, kind: str, rows: int
+) -> None:
+    x = np.random.default_rng(0).integers(-9, 10, (1, 16, 3, rows + 2) if kind == "pixels" else (rows, 48))
+    q = emberlet.asarray(WEIGHTS.ravel()[:2304].reshape(16, 16, 3, 3) if kind == "pixels" else WEIGHTS)
+    scale = np.float32(0.5)
+
+    def model(x: Any) -> Any:
+        w = q.to_device(x.backend)
+        if kind == "floats":
+            return x @ w.astype("float32")
+        levels = F.dequantize_linear(F.quantize_linear(x, scale, dtype="int8"), scale)
+        w = F.dequantize_linear(w, scale)
+        return F.conv(levels, w) if kind == "pixels" else levels @ w
+
+    path = tmp_path / "model.wasm"
+    plan_file.save(str(path), model, emberlet.asarray(x.astype(np.float32) / 2), inputs=["x"])
+    (found,) = plan_file.load(str(path)).run(x.astype(np.float32) / 2)
+    real = np.asarray(q) * (1.0 if kind == "floats" else 0.5)
+    wide = [emberlet.asarray(a, dtype="float64", backend="numpy") for a in (x / 2, real)]
+    want = np.asarray(F.conv(*wide) if kind == "pixels" else wide[0] @ wide[1])
+    np.testing.assert_array_equal(np.asarray(found), want)  # all sums are exact
     assert divided.shared
 
 

@@ -98,13 +98,17 @@ class Image(Layout):
     def file(self, custom, data):
         """The module with custom sections (name, bytes), and with `data`: number of a buffer -> its bytes, or a list of
         what encodes it."""
+        return module(self._functions, self.exported, self.pages, custom, self._placed(data))
+
+    def _placed(self, data):
+        """(address, bytes) of `data`, as in `file`."""
         placed = []
         for number in data:
             if number in self.encoded:
                 placed.extend(zip(self.encoded[number], data[number]))
             else:
                 placed.append((self.addresses[number], data[number]))
-        return module(self._functions, self.exported, self.pages, custom, placed)
+        return placed
 
     def shared_module(self):
         """The module with a shared memory that it imports, for several threads."""
@@ -114,10 +118,10 @@ class Image(Layout):
         """The code section."""
         return code_section(self._functions)
 
-    def open_module(self):
-        """The module with every kernel exported as well, so that each can be timed."""
+    def open_module(self, data=()):
+        """The module with every kernel exported as well, so that each can be timed. data: as in `file`."""
         names = [name for name, _ in self._functions if name.startswith("kernel")]
-        return module(self._functions, names + ["run"], self.pages)
+        return module(self._functions, names + ["run"], self.pages, (), self._placed(data))
 
 
 def _add(functions, seen, name, f, relaxed):

@@ -23,6 +23,7 @@ from ..record.index_ranges import index_ranges
 from ..record.node import Node, topological
 from .file import NAME, SIMD, VERSION, VERSION_OPEN
 from .image import Image
+from .kernels.contraction import PANEL_ORDER as FLOAT_ORDER
 from .kernels.integers import ORDER, WIDTH
 from .kernels.table import Options
 from .prepare import materialize, prepare
@@ -147,7 +148,7 @@ def _planned(
     checks = checked_indices(traced, backend)
     materialize(traced.roots, backend.host)
     prepare(traced.roots)
-    _store_panels(traced.roots)
+    _order_weights(traced.roots, traced.narrow)
     plans = {kind: make_plan(traced.roots, Options(kind), False, sizes=scope) for kind in kinds}
     if scope is not None:
         for plan, _ in plans.values():
@@ -160,12 +161,14 @@ def _highest(n: Any, scope: Any) -> int:
     return n if type(n) is int else most(Size(scope, n.terms))
 
 
-# -- weights of integer products in the order in which kernels/integers.py reads them ---------------------------------
+# -- weights of products in the order in which the kernels read them --------------------------------------------------
 
 
-def _store_panels(roots: Sequence[Any]) -> None:
-    """Replace the 8-bit weights, (terms, columns), of products of several rows by panels of (pairs of terms, WIDTH
-    columns, 2). The weight becomes a view of them, so that nothing else changes."""
+def _order_weights(roots: Sequence[Any], narrow: dict[int, Any]) -> None:
+    """Replace constant matrices of products, (terms, columns), by panels of WIDTH columns: term by term
+    (kernels/contraction.py), or by pairs of terms those of 8-bit integers (kernels/integers.py); and 8-bit weights of
+    convolutions by some with the channels last. The weight becomes a view of them, so that nothing else changes.
+    narrow: what is known of floats that the file holds in 8 bits."""
     order = topological(roots)
     readers: dict[int, int] = {}
     for node in order:
@@ -174,37 +177,93 @@ def _store_panels(roots: Sequence[Any]) -> None:
     for r in roots:
         readers[id(r)] = 2
     for node in order:
-        if node.op != "matmul" or node.dtype.name != "int32" or not _has_rows(node):
+        if node.op not in ("matmul", "conv"):
             continue
-        cast, weight = None, node.srcs[1]
-        while weight.op == "cast" and readers[id(weight)] == 1:
-            cast, weight = weight, weight.srcs[0]
-        if cast is not None and readers[id(weight)] == 1 and _is_fit(weight):
-            cast.srcs = (_view(weight),)
+        reader, matrix = node, node.srcs[1]
+        while readers[id(matrix)] == 1 and _is_number_by_number(matrix):
+            reader, matrix = matrix, matrix.srcs[0]
+        weight = matrix
+        while readers[id(weight)] == 1 and weight.op == "reshape":
+            weight = weight.srcs[0]
+        if weight.op == "data" and readers[id(weight)] == 1 and id(weight) not in narrow:
+            view = _view(node, weight, matrix.shape, reader is node)
+            if view is not None:
+                reader.srcs = tuple(view if s is matrix else s for s in reader.srcs)
+
+
+def _is_number_by_number(node: Any) -> bool:
+    """Whether a node is a weight as wider integers, or less its zero point."""
+    return bool(node.op == "cast" or (node.op == "binary" and node.arg == "sub" and node.srcs[1].op == "full"))
+
+
+def _view(node: Any, weight: Any, shape: tuple[int, ...], plain: bool) -> Node | None:
+    """A view of this shape of a product's weight in the order in which its kernel reads it; None if that is the order
+    it has. plain: whether nothing is computed of its elements."""
+    kind, bits = node.dtype.name, weight.word in ("i8", "u8")
+    if node.op == "conv":
+        return _channels_last(weight, shape) if kind == "int32" and bits else None
+    if kind == "float32" and plain and weight.word == "f32":
+        return _panels(weight, shape, FLOAT_ORDER)
+    casts = not plain and kind == "int32" and bits
+    return _panels(weight, shape, ORDER) if casts and _has_rows(node) else None
 
 
 def _has_rows(node: Any) -> bool:
-    """Whether a product has more rows than one: a single row reads the weights along the columns."""
+    """Whether a product has more rows than one: a single row of integers reads the weights along the columns."""
     return any(is_open(d) or d > 1 for d in node.shape[:-1])
 
 
-def _is_fit(weight: Any) -> bool:
-    if weight.op != "data" or weight.word not in ("i8", "u8") or len(weight.shape) != 2:
-        return False
-    terms, columns = weight.shape
-    return bool(terms and columns) and not terms % 2 and not columns % WIDTH
+def _panels(weight: Any, shape: tuple[int, ...], order: tuple[int, ...]) -> Node | None:
+    """A matrix as a view of panels; None if these are not whole."""
+    together = 1 if order == FLOAT_ORDER else 2  # terms that lie side by side
+    if len(shape) != 2 or not weight.count or shape[0] % together or shape[1] % WIDTH:
+        return None
+    terms, columns = shape
+    paneled = (_floats_paneled if together == 1 else _bytes_paneled)(words_of(weight), terms, columns)
+    return _moved(weight, paneled, (columns // WIDTH, terms // together, WIDTH, together)[: len(order)], order, shape)
 
 
-def _view(weight: Any) -> Node:
-    terms, columns = weight.shape
-    shape = (columns // WIDTH, terms // 2, WIDTH, 2)
-    stored = Node("data", (), _paneled(words_of(weight), terms, columns), weight.dtype, shape, weight.word)
-    moved = Node("permute", (stored,), ORDER, weight.dtype, tuple(shape[a] for a in ORDER), weight.word)
-    return Node("reshape", (moved,), None, weight.dtype, weight.shape, weight.word)
+def _channels_last(weight: Any, shape: tuple[int, ...]) -> Node | None:
+    """A convolution's weight (channels out, channels, *taps) as a view of (channels out, *taps, channels); None if
+    there are few channels or one tap."""
+    outer, channels, rank = shape[0], shape[1], len(shape)
+    taps = weight.count // max(1, outer * channels)
+    if channels < WIDTH or taps < 2:
+        return None
+    data, out = memoryview(words_of(weight)).cast("B"), bytearray(weight.count)
+    for n in range(outer):
+        line = data[n * channels * taps : (n + 1) * channels * taps]
+        for tap in range(taps):
+            at = (n * taps + tap) * channels
+            out[at : at + channels] = line[tap::taps]
+    order = (0, rank - 1, *range(1, rank - 1))
+    return _moved(weight, bytes(out), (outer, *shape[2:], channels), order, shape)
 
 
-def _paneled(data: Any, terms: int, columns: int) -> bytes:
-    """The bytes of a matrix in the order of panels. It is done by slices, as plain Python is slow with single bytes."""
+def _moved(
+    weight: Any, data: bytes, stored_shape: tuple[int, ...], order: tuple[int, ...], shape: tuple[int, ...]
+) -> Node:
+    """A view with the elements of a weight: those of `data`, of the first shape, with the axes in another order."""
+    stored = Node("data", (), data, weight.dtype, stored_shape, weight.word)
+    moved = Node("permute", (stored,), order, weight.dtype, tuple(stored_shape[a] for a in order), weight.word)
+    return moved if moved.shape == shape else Node("reshape", (moved,), None, weight.dtype, shape, weight.word)
+
+
+# The bytes of a matrix in the order of panels. It is done by slices, as plain Python is slow with single elements.
+
+
+def _floats_paneled(data: Any, terms: int, columns: int) -> bytes:
+    data = memoryview(data).cast("B").cast("Q")  # two columns
+    out = bytearray(4 * terms * columns)
+    words = memoryview(out).cast("Q")
+    each, row = WIDTH // 2, columns // 2
+    for term in range(terms):
+        for n in range(each):
+            words[term * each + n :: terms * each] = data[term * row + n : (term + 1) * row : each]
+    return bytes(out)
+
+
+def _bytes_paneled(data: Any, terms: int, columns: int) -> bytes:
     data = memoryview(data).cast("B")
     across = bytearray(2 * columns)  # two rows, with the terms of a column side by side
     row = memoryview(across).cast("Q")

@@ -1,10 +1,10 @@
 """Matrix products and convolutions: tiles of results held in registers, over panels of the right operand.
 
 out[grid, row, column] = sum over k of left[grid, row, k] * right[grid, k, column]. Eight columns of the right operand
-are copied side by side, row k by row k, into a *panel*; its products with the left operand are then summed in
-registers, in tiles of six rows by eight columns (Goto and van de Geijn 2008). Longer vectors make both larger. For a
-convolution, columns are the pixels of the whole image and k goes over channels and taps, so that the panel is the
-im2col of these eight pixels.
+are copied side by side, row k by row k, into a *panel*; files hold constant matrices so. Its products with the left
+operand are then summed in registers, in tiles of six rows by eight columns (Goto and van de Geijn 2008). Longer vectors
+make both larger. For a convolution, columns are the pixels of the whole image and k goes over channels and taps, so
+that the panel is the im2col of these eight pixels.
 """
 
 from emberlet.shapes import size
@@ -29,6 +29,10 @@ _FEWER_ROWS = 13
 _PANELS = 4  # that threads share well
 _WRITTEN_OUT = 2  # rows of a tile whose epilogues are not a loop
 
+# Files hold constant matrices in panels of WIDTH columns (../writer.py), which are read in place.
+WIDTH = 8
+PANEL_ORDER = (1, 0, 2)  # from (panels, terms, WIDTH) to (terms, panels, WIDTH), which is (terms, columns)
+
 
 def contraction(item, stored, name, options):
     """The Kernel of a "matmul" or "conv" item, or None if nested loops are better."""
@@ -44,6 +48,17 @@ def contraction(item, stored, name, options):
     if not writer.serves():
         return None
     return writer.kernel(name)
+
+
+def float_panels_of(weight):
+    """The node of the panels, of which the right operand of a product is a view; None for other operands."""
+    if weight.op != "reshape" or weight.srcs[0].op != "permute" or weight.srcs[0].arg != PANEL_ORDER:
+        return None
+    stored = weight.srcs[0].srcs[0]
+    if stored.op != "data" or stored.word != "f32" or stored.shape[2:] != (WIDTH,):
+        return None
+    panels, terms = stored.shape[:2]
+    return stored if weight.shape == (terms, panels * WIDTH) else None
 
 
 def fixed(what):
@@ -91,12 +106,20 @@ class Contraction:
         )
         self.rows = _rows_of_tiles(what.rows, options.rows if options else ROWS)
         self.vectors = VECTORS if typical(what.columns) >= 2 * self.lanes else 1
+        self.in_panels = None  # the slot of panels that the right operand consists of, if it is stored so
         self.left_copy = None  # the address of a tile's rows, if they are copied
         self.tail = None
         self.sums_at = None  # where in the scratch memory a tile's sums lie
 
     def _column(self):
         return ix.counter("column", self.what.columns)
+
+    def _float_panels(self):
+        """The slot of the right operand if it holds panels; else None."""
+        if self.node.op != "matmul" or self.lanes * self.vectors != WIDTH or self.right.op != "load":
+            return None
+        slot, found = self.right.attr[0], float_panels_of(self.node.srcs[1])
+        return slot if found is not None and self.low.slots.nodes[slot] is found else None
 
     def serves(self):
         """Whether the left operand's index is linear in the row and in k."""
@@ -118,14 +141,16 @@ class Contraction:
         self.f = e.f
         width = self.lanes * self.vectors
         self.direct = self._direct()
+        self.in_panels = self._float_panels()
+        in_place = self.direct or self.in_panels is not None
         panels = (what.columns + width - 1) // width
         self.term_bytes = 4 * width  # bytes of a panel for each term
         self.panel_bytes = what.depth() * self.term_bytes
         # Process as many panels together as fit the L2 cache; a tile's rows then stay in the L1 cache.
         together = panels if self.direct else self._together(panels)
-        self.f.scratch = 0 if self.direct else together * self.panel_bytes
+        self.f.scratch = 0 if in_place else together * self.panel_bytes
         self.runs = None
-        if not self.direct and e.coefficient(self.right.attr[1], "column") is None:
+        if not in_place and e.coefficient(self.right.attr[1], "column") is None:
             self.runs = runs(self)
             if self.runs and self.runs.step > 1:  # which takes a register that all else is computed around
                 self.rows = _rows_of_tiles(what.rows, min(self.rows, _FEWER_ROWS))
@@ -143,7 +168,7 @@ class Contraction:
         if self.tail and self.tail.room:
             self.tail.column = self.f.let(op("i32.add", self.panels_at, i32(self.f.scratch)))
             self.f.scratch += self.tail.room
-        self._blocks(panels, together, None if self.direct else self._pack)
+        self._blocks(panels, together, None if in_place else self._pack)
         e.close()
         return finish(e, name, slots)
 
@@ -160,7 +185,7 @@ class Contraction:
         packs = self.lanes > 4 and not self.direct and typical(what.rows) < self.many_rows
         if self.shared == 2 and packs and typical(panels) >= _PANELS:
             self.shared = 1  # threads that share tiles pack all panels, each for itself
-        self.f.repeats = self.shared == 2 and not self.direct
+        self.f.repeats = self.shared == 2 and not self.direct and self.in_panels is None
         self.f.work = typical(self.grid_count * what.rows * what.columns * what.depth()) // 8
 
     def _open_grid(self):
@@ -289,8 +314,10 @@ class Contraction:
             at = f.let(at)
             at = unsigned_min(at, i32(columns - width))
         self.first_column = f.let(at)
-        place = op("i32.mul", op("i32.sub", panel, first), i32(self.panel_bytes))
-        self.packed = f.let(op("i32.add", self.panels_at, place))
+        begin, number = self.panels_at, op("i32.sub", panel, first)
+        if self.in_panels is not None:
+            begin, number = e.addresses[self.in_panels], panel
+        self.packed = f.let(op("i32.add", begin, op("i32.mul", number, i32(self.panel_bytes))))
 
     def _direct(self):
         """Whether the right operand is read in place: for few rows, copying it does not pay."""

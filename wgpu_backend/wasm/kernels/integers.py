@@ -10,7 +10,8 @@ from emberlet.sizes.size import is_open
 
 from ...lower import index as ix
 from ...lower.contraction import problem
-from ..assembler import i32, i32x4, memory, op
+from ..assembler import i32, i32x4, memory, op, unsigned_min
+from . import split
 from .contraction import Contraction, _rows_of_tiles
 from .emitter import size
 from .nest import begin, finish
@@ -96,6 +97,14 @@ class _Integers(Contraction):
         self.direct = self.panels is None and not is_open(what.rows) and what.rows == 1
         if self.direct and what.columns >= self.lanes * _WIDE:
             self.vectors = _WIDE
+
+    def _share(self, panels):
+        """As in Contraction; but threads that share panels all pack the whole left operand, and those that share the
+        tiles of stored panels only widen these."""
+        Contraction._share(self, panels)
+        rows = self.what.rows
+        if self.panels is not None and not is_open(rows) and (rows + self.rows - 1) // self.rows >= split.ENOUGH:
+            self.shared, self.f.repeats = 2, False
 
     def _stored_panels(self):
         """(the slot of the right operand, how eight numbers are loaded), if it holds panels of 8 bits; else None."""
@@ -223,7 +232,14 @@ class _Integers(Contraction):
             f.do(memory(how, f.get(to), number))
             f.set(to, op("i32.add", f.get(to), i32(nbytes)))
 
-        e.loop("row", what.rows)
+        if self.shared == 2:  # the rows of this range of tiles, the last of which is moved back
+            first, last = [f.param(n) for n in range(len(f.params) - 2, len(f.params))]
+            first = f.let(unsigned_min(f.let(op("i32.mul", first, i32(self.rows))), i32(what.rows - self.rows)))
+            last = f.let(unsigned_min(f.let(op("i32.mul", last, i32(self.rows))), i32(what.rows)))
+            f.set(to, op("i32.add", self.packed_left, op("i32.mul", first, i32(4 * self.pairs))))
+            e.loop("row", last, 1, first)
+        else:
+            e.loop("row", what.rows)
         for i, extent in enumerate(self.taps):
             e.loop("k{}".format(i + 1), extent)
         whole = channels // self.many * self.many

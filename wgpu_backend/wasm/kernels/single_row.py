@@ -34,13 +34,16 @@ class _SingleRow(Contraction):
 
     def __init__(self, item, stored, what, options):
         Contraction.__init__(self, item, stored, what, options)
-        self.wide = what.columns >= LEAST
+        self.wide = what.columns >= LEAST and self._float_panels() is None
         if self.wide:
             most, least = (FEW_PANELS, LONGER) if self.lanes == 4 else (PANELS, LEAST)
             panels = max(1, (what.columns + MOST - 1) // MOST, min(most, what.columns // least))
             if panels == 1 and what.columns % self.lanes:
                 panels = 2  # a single one would reach beyond the last column
             self.vectors = (what.columns + self.lanes * panels - 1) // (self.lanes * panels)
+            return
+        self.parts = SUMS // self.vectors
+        if self._float_panels() is not None:
             return
         fewest = None
         for vectors in (8, 6, 4, 3, 2):
@@ -53,7 +56,9 @@ class _SingleRow(Contraction):
 
     def serves(self):
         """Whether neighboring columns are neighbors in memory, too, and terms follow each other forward."""
-        return Contraction.serves(self) and self._direct() and self.by_k >= 0 and self.step >= 0
+        if not Contraction.serves(self) or self.by_k < 0:
+            return False
+        return self._float_panels() is not None or (self._direct() and self.step >= 0)
 
     def _share(self, panels):
         Contraction._share(self, panels)
