@@ -304,6 +304,18 @@ class WgpuBackend(LevelProducts):
 
         return conv(x, weight, stride, padding, dilation, groups) if self.tracing else None
 
+    def to_levels(self, x, zero, low, high, dtype):
+        """`functional.to_levels` in a plan (record/eight_bits.py); None for the definition."""
+        from .record.eight_bits import to_levels
+
+        return to_levels(x, zero, low, high, dtype) if self.tracing else None
+
+    def extremes(self, x):
+        """(the lowest, the highest) of all elements (record/extremes.py)."""
+        from .record.extremes import extremes
+
+        return extremes(x)
+
     def constant(self, node):
         """The value that a `program` takes for a leaf that is not an input."""
         return self.upload(node)

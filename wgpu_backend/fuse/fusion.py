@@ -13,9 +13,9 @@ A second pass, from the roots to the sources, stores inline nodes that several k
 from emberlet.sizes.questions import known_equal
 from emberlet.sizes.size import typical
 
-from ..record.node import ELEMENTWISE, Node, is_inline, is_leaf, is_wide, topological
-from ..run import storage
-from .items import Item, State, Stored, cost, is_simple, joined, reads
+from ..record.node import CONSTANTS, ELEMENTWISE, Node, is_inline, is_leaf, topological
+from .items import Item, State, Stored, cost, is_simple, is_table, joined, reads
+from .packing import aliased, pack, visit_words
 from .rows import find_regions
 
 MAX_INPUTS = 6  # distinct buffers an item may read: below the 8 storage buffers of a WebGPU stage, for output and slack
@@ -36,15 +36,9 @@ class Fusion:
     stored node that is a reshape of another and shares its buffer.
     """
 
-    def __init__(
-        self, roots, max_inputs=MAX_INPUTS, packed=True, computed_again=CHEAP, packed_again=CHEAP, max_outside=None,
-        takes_pad=None, little=0,
-    ):  # fmt: skip
+    def __init__(self, roots, options, max_inputs=MAX_INPUTS, packed=True, max_outside=None):
         self.max_inputs = max_inputs
-        self.computed_again = computed_again
-        self.packed_again = packed_again
-        self.takes_pad = takes_pad
-        self.little = little
+        self.options = options
         self.order = topological(roots)
         self.roots = {}
         for r in roots:
@@ -59,6 +53,7 @@ class Fusion:
         self.stored = Stored()
         self.regions = {}
         self.aliases = []
+        self.packed = {}  # ids of bytes that are stored as the words that products read
         self.inside = {}  # nodes whose several readers all belong to the same epilogue
         self.place = {}
         for at in range(len(self.order)):
@@ -67,12 +62,12 @@ class Fusion:
         for node in self.order:
             self.states[id(node)] = self._visit(node)
         self._share()
-        self._pack(packed)
+        pack(self, packed)
         self.items = self._collect()
 
     # -- the pass from the sources --------------------------------------------------------------------------------
 
-    def _store(self, node):
+    def store(self, node):
         """Close or store `node`; returns its new state. Leaves have buffers already."""
         state = self.states[id(node)]
         if state.kind != "leaf" and id(node) not in self.stored:
@@ -95,7 +90,7 @@ class Fusion:
             return self._end(node, State("stored", {id(node): 1}, {}))
         if not is_inline(node):
             return self._visit_anchor(node)
-        if node.op == "concat" and self._visit_concat(node):
+        if (node.op == "concat" and self._visit_concat(node)) or (node.op == "words" and visit_words(self, node)):
             return self._end(node, State("stored", {id(node): 1}, {}))
         state = self._extend(node)
         if state is None:
@@ -130,9 +125,9 @@ class Fusion:
                 and self._members_cost(state) > self._again(node, s)
                 and not self._pads(node, s)
             ):
-                state = self._store(s)
+                state = self.store(s)
             elif node.op in ("kernel", "packed"):  # whose inputs must be buffers
-                state = self._store(s)
+                state = self.store(s)
             leaves.update(state.leaves)
         while len(leaves) > self.max_inputs and self._store_one(node):
             leaves = joined(*[self.states[id(s)].leaves for s in node.srcs])
@@ -140,17 +135,18 @@ class Fusion:
 
     def _pads(self, node, source):
         """Whether the kernel of a convolution adds the border of its picture itself, and computes that once."""
-        return self.takes_pad is not None and node.op == "conv" and source is node.srcs[0] and self.takes_pad(node)
+        takes_pad = self.options.takes_pad
+        return takes_pad is not None and node.op == "conv" and source is node.srcs[0] and takes_pad(node)
 
     def _again(self, node, source):
         """The highest cost at which `source` is computed inside the kernel of `node` anew at every read."""
         again = reads(node) if len(self.consumers[id(source)]) == 1 else 0
-        few = self.little // again if again else 0
+        few = self.options.little // again if again else 0
         if source.dtype is node.dtype or node.op not in ("matmul", "conv"):
-            return max(few, self.computed_again)
+            return max(few, self.options.computed_again)
         # Operands of products with wider sums: kernels pack them once. In a convolution only the weights are packed.
         once = node.op == "matmul" or (source is node.srcs[1] and node.arg[3] == 1)
-        return max(few, self.packed_again if once else self.computed_again)
+        return max(few, self.options.packed_again if once else self.options.computed_again)
 
     def _visit_rows(self, node, region):
         """The exit of a row region is the anchor of an epilogue, like a single reduction."""
@@ -160,7 +156,7 @@ class Fusion:
             state = self.states[id(s)]
             # An inlined source is recomputed in every pass over the row.
             if state.kind == "open" or (state.kind == "inline" and self._members_cost(state) > 2 * CHEAP):
-                state = self._store(s)
+                state = self.store(s)
             leaves.update(state.leaves)
         anchor = Node("rows", tuple(outside), region, node.dtype, node.shape, node.word)
         while len(leaves) > self.max_inputs and self._store_one(anchor):
@@ -169,10 +165,11 @@ class Fusion:
 
     def _extend(self, node):
         """The state of `node` as the next link of an epilogue, or None if it cannot be one."""
-        if node.op not in ELEMENTWISE and node.op not in ("reshape", "permute"):
+        looked_up = self.options.joins_lookups and is_table(node)
+        if node.op not in ELEMENTWISE and node.op not in ("reshape", "permute") and not looked_up:
             return None
         best = None
-        for s in node.srcs:
+        for s in node.srcs[1:] if node.op == "take" else node.srcs:
             state = self.states[id(s)]
             if state.kind != "open" or (node.op in ELEMENTWISE and not known_equal(s.shape, node.shape)):
                 continue
@@ -187,7 +184,7 @@ class Fusion:
             if s is not best:
                 other = self.states[id(s)]
                 if other.kind == "open" and other.anchor is not state.anchor:
-                    other = self._store(s)
+                    other = self.store(s)
                 leaves.update(other.leaves)
                 members.update(other.members)
         if len(leaves) > self.max_inputs or len(members) >= MAX_MEMBERS:
@@ -211,8 +208,8 @@ class Fusion:
                 if s is not node and id(s) not in members:
                     if not is_simple(s):
                         return False
-                    leaves[id(s)] = 1
-            if len(members) >= MAX_DIAMOND or len(state.leaves) + len(leaves) > self.max_inputs:
+                    leaves[id(s)] = 0 if s.op in CONSTANTS else 1
+            if len(members) >= MAX_DIAMOND or len(state.leaves) + sum(leaves.values()) > self.max_inputs:
                 return False
             if not waiting and members:
                 if len(state.members) + len(members) + len(leaves) + 1 >= MAX_MEMBERS:
@@ -228,9 +225,9 @@ class Fusion:
     def _inline(self, node):
         for s in node.srcs:
             state = self.states[id(s)]
-            repeated = typical(s.count) < typical(node.count) and node.op != "concat"
-            if state.kind == "open" or (state.kind == "inline" and repeated and self._members_cost(state) > CHEAP):
-                self._store(s)
+            repeated = state.kind == "inline" and typical(s.count) < typical(node.count) and node.op != "concat"
+            if state.kind == "open" or (repeated and self._members_cost(state) > self._anew(s)):
+                self.store(s)
         while True:
             leaves = joined(*[self.states[id(s)].leaves for s in node.srcs])
             members = joined(*[self.states[id(s)].members for s in node.srcs])
@@ -240,6 +237,10 @@ class Fusion:
                 break
         members[id(node)] = cost(node)
         return State("inline", leaves, members)
+
+    def _anew(self, node):
+        """The highest cost at which readers compute an inline node for themselves."""
+        return self.options.numbers_again if known_equal(node.count, 1) else CHEAP
 
     def _members_cost(self, state):
         total = 0
@@ -258,7 +259,7 @@ class Fusion:
                     best = (weight, s)
         if best is None:
             return False
-        self._store(best[1])
+        self.store(best[1])
         return True
 
     def _visit_concat(self, node):
@@ -289,7 +290,7 @@ class Fusion:
                 regions.append(Item(s, state.anchor, state.chain, (node, tuple(starts))))
             else:
                 if state.kind == "open":
-                    self._store(s)
+                    self.store(s)
                 regions.append(Item(s, None, (), (node, tuple(starts)), state.kind in ("leaf", "stored")))
         self.regions[id(node)] = regions
         return True
@@ -308,7 +309,7 @@ class Fusion:
             starts[axis] = places[i]
             state = self.states[id(s)]
             if id(whole) in state.leaves and s is not whole:
-                state = self._store(s)
+                state = self.store(s)
             if state.kind == "open":
                 state.kind = "region"
                 regions.append(Item(s, state.anchor, state.chain, (node, tuple(starts))))
@@ -339,41 +340,11 @@ class Fusion:
             mine = {}
             for reader in self.consumers.get(key, ()):
                 mine.update(owners[id(reader)])
-            if len(mine) > 1 and (self._members_cost(state) > CHEAP or len(state.leaves) > 2):
+            if len(mine) > 1 and (self._members_cost(state) > self._anew(node) or len(state.leaves) > 2):
                 self.stored[key] = node
                 state.kind = "stored"
                 mine = {key: 1}
             owners[key] = mine
-
-    def _pack(self, results):
-        """Store narrow elements four to a word where a map computes four at a time; roots only if `results`.
-
-        Tensors that a user's kernel reads, directly or through reshapes, keep one word per element.
-        """
-        wanted = set()  # ids of those that keep one word per element
-        for i in range(len(self.order) - 1, -1, -1):
-            node = self.order[i]
-            if id(node) in self.roots and not results:
-                wanted.add(id(node))
-            if node.op == "kernel" or (node.op == "reshape" and id(node) in wanted):
-                for s in node.srcs:
-                    wanted.add(id(s))
-        for node in self.order:
-            key = id(node)
-            narrow = storage.packed(node.dtype)
-            if is_leaf(node) or narrow is None:
-                continue
-            node.word = storage.word(node.dtype)  # also where an earlier plan packed it
-            if key in self.stored and key not in self.regions and key not in wanted:
-                if self._aliased(node) is not None:
-                    node.word = node.srcs[0].word
-                elif self.states[key].anchor is None and is_wide(node):
-                    node.word = narrow
-
-    def _aliased(self, node):
-        """The node whose buffer a stored node can share: the source of a reshape, if that has a buffer; else None."""
-        source = node.srcs[0] if node.op == "reshape" and self.states[id(node)].anchor is None else None
-        return source if source is not None and (is_leaf(source) or id(source) in self.stored) else None
 
     # -- the result -----------------------------------------------------------------------------------------------
 
@@ -389,9 +360,9 @@ class Fusion:
             if key not in self.stored or known_equal(node.count, 0):
                 continue
             state = self.states[key]
-            source = self._aliased(node)
+            source = aliased(self, node)
             # A buffer is shared only if both are packed alike.
-            if source is not None and source.word == node.word:
+            if source is not None and (source.word == node.word or node.op == "words"):
                 self.aliases.append((node, source))
                 continue
             items.append(Item(node, state.anchor, state.chain))

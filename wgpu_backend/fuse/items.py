@@ -66,11 +66,18 @@ def is_simple(node):
     return is_leaf(node) or node.op in CONSTANTS
 
 
+def is_table(node):
+    """Whether each element of a node is looked up in a constant table by the element of its index."""
+    return node.op == "take" and len(node.srcs[0].shape) == 1 and is_leaf(node.srcs[0])
+
+
 def cost(node):
     if node.op in ("unary", "binary"):
         return 1 if node.arg in _CHEAP else 8
     if node.op in ELEMENTWISE:
         return 1
+    if node.op == "words":
+        return 8
     return 2 if node.op in ("pad", "concat", "take", "gather", "random") else 0
 
 

@@ -215,6 +215,6 @@ class _Attention:
         for r in range(self.rows):
             if self.ragged and r:
                 out.open("if ({} < {}u) {{".format(out.index(self.lines[r]), self.length))
-            out.store_all(results[r], self.vector_out)
+            out.store_all(results[r], self.vector_out or self.low.in_bytes)
             if self.ragged and r:
                 out.close()

@@ -51,7 +51,10 @@ class _Rows:
         found = Rows(low, region, ix.counter("g", self.count), ix.counter("r", self.length))
         scalars = [low.value(s, found.row) for s in region.scalars]
         per_row = found.per_row
-        result, store = low.place(found.row if per_row else found.full)
+        count = 4 if low.in_bytes else 1  # elements that are stored at once
+        at = ix.mul(ix.counter("r", self.length // count), count)
+        places = [found.row if per_row else found.at(ix.add(at, ix.const(c))) for c in range(count)]
+        cells = [low.place(place) for place in places]
         out = wgsl.Renderer(low.slots)
         for k in range(len(found.bodies)):
             self._stage(out, "red{}".format(k), region.reductions[k], found.bodies[k])
@@ -60,10 +63,13 @@ class _Rows:
                 if self._ready(region.scalars[s], region.reductions[: k + 1]):
                     out.name(scalars[s])
         if not per_row:
-            self._loop(out)
+            self._loop(out, self.length // count)
         elif self.width > 1:
             out.open("if (lane == 0u) {")
-        out.store(store, result)
+        if count == 4:
+            out.store_four(cells)
+        else:
+            out.store(cells[0][1], cells[0][0])
         if not per_row or self.width > 1:
             out.close()
         values = {"body": out.text(), "scratch": self._scratch()}
@@ -84,11 +90,11 @@ class _Rows:
                 return False
         return True
 
-    def _loop(self, out):
+    def _loop(self, out, length):
         if self.width > 1:
-            out.open("for (var r = lane; r < {}u; r += {}u) {{".format(self.length, self.width))
+            out.open("for (var r = lane; r < {}u; r += {}u) {{".format(length, self.width))
         else:
-            out.open("for (var r = 0u; r < {}u; r++) {{".format(self.length))
+            out.open("for (var r = 0u; r < {}u; r++) {{".format(length))
 
     def _stage(self, out, name, reduction, body):
         op = reduction.arg[0]
@@ -105,7 +111,7 @@ class _Rows:
             out.close()
             out.line("{0} = {0} + part;".format(name))
         else:
-            self._loop(out)
+            self._loop(out, self.length)
             out.line("{} = {};".format(name, combine(op, type, name, as_held(out.name(body), type))))
         out.close()
         if self.width == 1:

@@ -35,7 +35,15 @@ class Options:
     packed_again = CHEAP  # the same for operands that a kernel packs first
     takes_pad = None  # which convolutions add the border of their padded pictures themselves
     little = 1 << 20  # operations that take no longer than one more dispatch: a small product computes its operand anew
+    joins_lookups = True  # whether an epilogue may look its elements up in a table
+    numbers_again = 64  # the highest cost of a single number that invocations compute themselves: it is no dispatch
     computed_again = CHEAP  # the highest cost of an inlined operand that a kernel recomputes at every read
+
+    def packs(self, anchor, chain):
+        """Whether the kernel of an anchor and a chain can store four bytes as a word."""
+        from .byte_results import packs
+
+        return packs(anchor, chain, lambda anchor, what: in_tiles(anchor, what, self))
 
     def alike(self):
         """The part of a kernel's key that these options are (kernels/alike.py)."""
@@ -109,7 +117,7 @@ def build(item, stored, options):
         extent = specification(item.anchor).size()
         flat = loop_kernel.wants_group(item.anchor.count, extent, options.software)
     lowering = Lowering(item, stored, item.anchor, flat)
-    wide = item.anchor is None and is_wide(item.node)
+    wide = item.anchor is None and (is_wide(item.node) or lowering.in_bytes)
     return loop_kernel.render_loop(lowering.loop(describe(item), wide))
 
 
@@ -142,14 +150,16 @@ def _contraction(item, stored, options):
     from ..lower.tiles import choose
     from . import matmul as matmul_kernel
     from . import panel as panel_kernel
+    from .byte_results import byte_lines
     from .tile import contraction
 
     what = problem(item.anchor)
     if known_equal(what.depth(), 0) or what.depth() > loop_kernel.MAX_ITERATIONS:
         return None
+    fours = byte_lines(item)
     if options.tile is None and panel_kernel.serves(what, item, options):
         return panel_kernel.panels(item, stored, describe(item), options)
-    tile = options.measured(item.anchor)
+    tile = options.measured(item.anchor) if fours is None else choose(what, options.device_class, fours)
     if tile is None:
         if by_groups(what, options):
             return None
@@ -159,6 +169,15 @@ def _contraction(item, stored, options):
     if tile.blocks:
         return matmul_kernel.matmul(item, stored, describe(item), options, tile.blocks)
     return contraction(item, stored, describe(item), tile)
+
+
+def in_tiles(anchor, what, options):
+    """Whether a product of floats is computed by tiles, none of which was measured."""
+    from . import matmul as matmul_kernel
+
+    if options.measured(anchor) is not None or by_groups(what, options):
+        return False
+    return anchor.word[0] != "f" or not (matmul_kernel.serves(what, options) and matmul_kernel.wins(what))
 
 
 def by_groups(what, options):

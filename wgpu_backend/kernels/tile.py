@@ -17,6 +17,7 @@ from ..lower.kernel_ir import Frame
 from ..lower.lowering import Lowering
 from ..render import wgsl
 from ..run import storage
+from .byte_results import byte_lines
 from .loop import finish, flat, spread
 
 
@@ -220,14 +221,18 @@ class _Tiled:
         ragged_rows = not divides(tile.rows, p.rows)
         ragged_columns = not divides(tile.columns, p.columns)
         self.vector_out = self._vector_store(sums)
-        for i in range(tile.rows):
+        by_rows = byte_lines(self.item) == "rows"
+        for i in range(0, tile.rows, 4 if by_rows else 1):
             if ragged_rows and i:
                 out.open("if ({} < {}u) {{".format(self._raw(out, self.row_tile, tile.rows, i), p.rows))
-            for j in range(0, tile.columns, self.group):
+            for j in range(0, tile.columns, 1 if by_rows else self.group):
                 if ragged_columns and j:
                     out.open("if ({} < {}u) {{".format(self._raw(out, self.column_tile, tile.columns, j), p.columns))
                 at = i * tile.columns + j
-                out.store_all(sums[at : at + self.group], self.vector_out)
+                if by_rows:
+                    out.store_four([sums[at + c * tile.columns] for c in range(4)])
+                else:
+                    out.store_all(sums[at : at + self.group], self.vector_out or self.lowering.in_bytes)
                 if ragged_columns and j:
                     out.close()
             if ragged_rows and i:

@@ -16,6 +16,17 @@ from .operations import LOWER
 from .reductions import identity, specification
 
 
+def after(chain, coordinates, shape):
+    """(coordinates, shape) of an element behind a chain of nodes, from those of the element before it."""
+    for node in chain:
+        if node.op == "reshape":
+            coordinates = ix.unflatten(ix.flatten(coordinates, shape), node.shape)
+        elif node.op == "permute":
+            coordinates = [coordinates[axis] for axis in node.arg]
+        shape = node.shape
+    return coordinates, shape
+
+
 class Lowering:
     """Builds the Values of one kernel. item: what it computes; stored: the Stored nodes, which have, or will have, a
     buffer of their own."""
@@ -33,6 +44,11 @@ class Lowering:
         self._root = None
         self._fixed = {}
         self._numbers = None
+
+    @property
+    def in_bytes(self):
+        """Whether the result is stored four elements to a word."""
+        return self.slots.result.word in ("i8", "u8")
 
     def load(self, node, flat):
         return self.build.load(self.slots.of(node), flat, storage.register(node.dtype))
@@ -145,12 +161,7 @@ class Lowering:
             # A cell beyond the edge can have the coordinates of one inside, which must not reuse its value.
             self._memo = {}
         shape = item.anchor.shape if item.anchor is not None else item.node.shape
-        for node in item.chain:
-            if node.op == "reshape":
-                coordinates = ix.unflatten(ix.flatten(coordinates, shape), node.shape)
-            elif node.op == "permute":
-                coordinates = [coordinates[axis] for axis in node.arg]
-            shape = node.shape
+        coordinates, shape = after(item.chain, coordinates, shape)
         result = self.value(item.node, coordinates)
         if item.region is None:
             return result, ix.flatten(coordinates, shape)
@@ -176,7 +187,7 @@ class Lowering:
         loop = Loop(name, self.slots, node.count // len(cells), cells, self.reduction)
         if wide:
             self._widen_loads()
-            loop.vector_out = ix.consecutive([store for _, store in cells])
+            loop.vector_out = self.in_bytes or ix.consecutive([store for _, store in cells])
         return loop
 
     def _widen_loads(self):

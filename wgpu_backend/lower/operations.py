@@ -122,6 +122,12 @@ def _bitcast(self, node, indices):
     return self.round(out, target) if target.is_integer else out
 
 
+def _words(self, node, indices):
+    """Four bytes, of the last axis of the source, as a word."""
+    four = tuple([self.value(node.srcs[0], list(indices) + [ix.const(c)]) for c in range(4)])
+    return self.build.make("function", "u32", four, ("word_of_bytes",))
+
+
 # -- constants ----------------------------------------------------------------------------------------------------
 
 
@@ -254,5 +260,5 @@ def _gather(self, node, indices):
 LOWER = {
     "unary": _unary, "binary": _binary, "where": _where, "cast": _cast, "bitcast": _bitcast, "full": _full,
     "arange": _arange, "random": _random, "reshape": _reshape, "permute": _permute, "expand": _expand,
-    "slice": _slice, "pad": _pad, "concat": _concat, "take": _take, "gather": _gather,
+    "slice": _slice, "pad": _pad, "concat": _concat, "take": _take, "gather": _gather, "words": _words,
 }  # fmt: skip

@@ -18,11 +18,9 @@ class Rows:
     result."""
 
     def __init__(self, low, region, row, within):
+        self.region = region
         self.row = ix.unflatten(row, [1 if i in region.axes else region.full[i] for i in range(len(region.full))])
-        inner = ix.unflatten(within, [region.full[a] for a in region.axes])
-        self.full = list(self.row)
-        for i in range(len(inner)):
-            self.full[region.axes[i]] = inner[i]
+        self.full = self.at(within)
         self.bodies = []
         for k, reduction in enumerate(region.reductions):
             self.bodies.append(low.value(reduction.srcs[0], self.full))
@@ -31,3 +29,11 @@ class Rows:
                 value = low.round(value, reduction.dtype)
             low.fix(reduction, value)
         self.per_row = not known_equal(region.exit.shape, region.full)
+
+    def at(self, within):
+        """The coordinates of an element of the row, a flat Index."""
+        region, full = self.region, list(self.row)
+        inner = ix.unflatten(within, [region.full[a] for a in region.axes])
+        for i in range(len(inner)):
+            full[region.axes[i]] = inner[i]
+        return full

@@ -100,8 +100,8 @@ def cost(problem, rows, columns, unroll, split, kind):
     return waves * (steps * inner + rows * columns * (kind.load + joined) + kind.start) + steps / unroll * kind.turn
 
 
-def candidates(problem, device_class, count=6):
-    """The best Tiles by the cost model, best first."""
+def candidates(problem, device_class, count=6, fours=None):
+    """The best Tiles by the cost model, best first. fours: "rows" or "columns" if an invocation has those by four."""
     kind = CLASSES[device_class]
     taps = problem.inner[-1] if problem.unrolled else 1
     work = typical(problem.cells() * problem.depth())
@@ -111,10 +111,10 @@ def candidates(problem, device_class, count=6):
     looped = problem.inner[len(problem.inner) - problem.unrolled - 1]
     found = []
     for rows in ROWS:
-        if rows > 1 and rows >= 2 * typical(problem.rows):
+        if (rows > 1 and rows >= 2 * typical(problem.rows)) or (fours == "rows" and rows % 4):
             continue
         for columns in COLUMNS:
-            if columns > 1 and columns >= 2 * typical(problem.columns):
+            if (columns > 1 and columns >= 2 * typical(problem.columns)) or (fours == "columns" and columns % 4):
                 continue
             if rows * columns > most or (rows * columns * taps > taps_most and rows * columns > 1):
                 continue
@@ -128,6 +128,6 @@ def candidates(problem, device_class, count=6):
     return [Tile(rows, columns, unroll, kind.workgroup, 0, split) for _, rows, columns, unroll, split in found[:count]]
 
 
-def choose(problem, device_class):
+def choose(problem, device_class, fours=None):
     """The Tile that the cost model prefers."""
-    return candidates(problem, device_class, 1)[0]
+    return candidates(problem, device_class, 1, fours)[0]

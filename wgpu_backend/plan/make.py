@@ -44,8 +44,7 @@ def plan_with(roots, options, max_inputs, packed=True, bind_numbers=False, sizes
     Scope of the open sizes (`counts_of` turns what depends on them into Counts). max_outside: the most nodes that a row
     region may read, None for any number: those that are not tensors are usually computed from the same few.
     """
-    again = options.computed_again, options.packed_again
-    fusion = Fusion(roots, max_inputs, packed, *again, max_outside, options.takes_pad, options.little)
+    fusion = Fusion(roots, options, max_inputs, packed, max_outside)
     fusion.stored.bind_numbers = bind_numbers
     fusion.stored.limits = Limits(options.page_bytes, options.device_class == "swiftshader", sizes)
     buffers = _Buffers(fusion, roots)

@@ -1,6 +1,9 @@
 """Records products and convolutions of 8-bit integers as ones of words, each of which holds four neighboring terms as
 signed bytes: kernels multiply and add four terms by one operation (`dot4I8Packed`), and read them at once.
 
+A "words" node views bytes, the last axis of its source, as words. The kernel that computes such bytes stores them as
+words if it can (fuse/packing.py); then the node is its buffer.
+
 Integers of uint8 become signed by subtracting 128 from them and from their zero point. Zero points stay outside:
 
     sum of (q - z) (w - v) = sum of q w - z (sum of (w - v)) - v (sum of q).
@@ -10,8 +13,9 @@ product with ones. The border of a picture is its zero point.
 """
 
 from emberlet import dtypes, shapes
-from emberlet.sizes.questions import known_equal
+from emberlet.sizes.questions import divides, known_equal
 from emberlet.sizes.size import is_open, typical
+from emberlet.tensor import Tensor
 
 from .bounds import interval
 from .host_evaluation import is_evaluated, values_of
@@ -36,7 +40,7 @@ def matmul(a, b):
     if left.zero is not None and of_weight is None:
         return None
     backend, terms = a.backend, a.shape[-1]
-    x = words(left.values, len(a.shape) - 1)
+    x = words(left.q, len(a.shape) - 1)
     total = _product(backend, x, right.words(0))
     if right.zero is not None:
         of_row = _product(backend, x, _ones(backend, right.count(terms), (1,)))
@@ -57,10 +61,7 @@ def conv(x, weight, stride, padding, dilation, groups):
     if left.zero is not None and of_weight is None:
         return None
     backend = x.backend
-    values = left.around(padding)
-    split = (x.shape[0], groups, terms) + tuple(values.shape[2:])
-    packed = words(backend.reshape(values, split), 2)
-    packed = backend.reshape(packed, (x.shape[0], groups * right.count(terms)) + tuple(values.shape[2:]))
+    packed = left.picture(groups, terms, padding)
     window = (tuple(stride), ((0, 0),) * rank, tuple(dilation), groups)
     total = _convolution(backend, packed, right.words(1), window)
     spread = (weight.shape[0],) + (1,) * rank
@@ -93,27 +94,37 @@ def _along(zero, axis):
     return zero is None or zero.size == 1 or (axis is not None and zero.shape[axis] == zero.size)
 
 
-def words(values, axis):
-    """int32 values within int8, four neighbors along an axis in each word of uint32; the last one is filled up with
-    zeros."""
-    backend, shape = values.backend, tuple(values.shape)
+def words(q, axis):
+    """8-bit integers, of uint8 less 128, four neighbors along an axis in each word of uint32; the last one is filled up
+    with zeros."""
+    backend, node = q.backend, q.data
+    parts = [q]
+    if node.op == "concat" and node.arg == axis and not [1 for s in node.srcs if not divides(4, s.shape[axis])]:
+        parts = [Tensor(s, s.dtype, s.shape, backend) for s in node.srcs]  # each of whole words
+    parts = [_fours(_signed(part), axis) for part in parts]
+    found = backend.concat(parts, axis) if len(parts) > 1 else parts[0]
+    return backend._record("words", (found,), (), "words", None, dtypes.uint32, found.shape[:-1])
+
+
+def _signed(q):
+    """q as int8, of uint8 less 128."""
+    backend = q.backend
+    if q.dtype is dtypes.int8:
+        return q
+    less = backend.full((), 128, dtypes.int32)
+    return backend.cast(backend.binary("sub", backend.cast(q, dtypes.int32), less), dtypes.int8)
+
+
+def _fours(x, axis):
+    """x with four neighbors along an axis as the last axis."""
+    backend, shape = x.backend, tuple(x.shape)
     missing = -shape[axis] % 4
     if missing:
-        values = backend.pad(values, [(0, missing if i == axis else 0) for i in range(len(shape))], 0)
-    shape = shape[:axis] + ((shape[axis] + missing) // 4,) + shape[axis + 1 :]
-    values = backend.reshape(values, shape[: axis + 1] + (4,) + shape[axis + 1 :])
-    rank = len(values.shape)
-    out = None
-    for byte in range(4):
-        starts = tuple([byte if i == axis + 1 else 0 for i in range(rank)])
-        one = backend.slice(values, starts, shape[: axis + 1] + (1,) + shape[axis + 1 :], (1,) * rank)
-        one = backend.bitcast(one, dtypes.uint32)
-        if byte < 3:
-            one = backend.binary("bitwise_and", one, backend.full((), 255, dtypes.uint32))
-        if byte:
-            one = backend.binary("shift_left", one, backend.full((), 8 * byte, dtypes.uint32))
-        out = one if out is None else backend.binary("bitwise_or", out, one)
-    return backend.reshape(out, shape)
+        zeros = backend.full(shape[:axis] + (missing,) + shape[axis + 1 :], 0, x.dtype)
+        x = backend.concat((x, zeros), axis)
+    x = backend.reshape(x, shape[:axis] + ((shape[axis] + missing) // 4, 4) + shape[axis + 1 :])
+    rank = len(x.shape)
+    return x if axis == rank - 2 else backend.permute(x, [i for i in range(rank) if i != axis + 1] + [axis + 1])
 
 
 def _product(backend, x, matrix):
@@ -138,11 +149,11 @@ def _ones(backend, count, outputs, taps=()):
 
 
 class _Bytes:
-    """Values q - zero: q as int32 values within int8 and the zero point in int32, None for 0."""
+    """Values q - zero: q in 8 bits, and the zero point in int32 of q as int8, None for 0."""
 
-    def __init__(self, centered, values, zero):
+    def __init__(self, centered, q, zero):
         self.centered = centered
-        self.values = values
+        self.q = q
         self.zero = zero
 
     @staticmethod
@@ -152,27 +163,34 @@ class _Bytes:
         if found is None or found[0].dtype.bits != 8 or not depends_on_input(x.data):
             return None
         backend, (q, zero, _) = x.backend, found
-        values = backend.cast(q, dtypes.int32)
         if zero is not None:
             zero = backend.cast(zero, dtypes.int32)
         if q.dtype.kind == "uint":
             less = backend.full((), 128, dtypes.int32)
-            values = backend.binary("sub", values, less)
             zero = backend.full((), -128, dtypes.int32) if zero is None else backend.binary("sub", zero, less)
         if zero is not None and zero.data.op == "full" and not is_open(zero.data.arg) and zero.data.arg == 0:
             zero = None
-        return _Bytes(x, values, zero)
+        return _Bytes(x, q, zero)
 
-    def around(self, padding):
-        """The values with a border that stands for zeros."""
-        if not [p for p in padding if not known_equal(tuple(p), (0, 0))]:
-            return self.values
-        backend, around = self.values.backend, ((0, 0), (0, 0)) + tuple(padding)
-        if self.zero is None:
-            return backend.pad(self.values, around, 0)
-        if self.zero.data.op == "full":
-            return backend.pad(self.values, around, self.zero.data.arg)
-        return backend.binary("add", backend.pad(self.centered, around, 0), self.zero)
+    def picture(self, groups, terms, padding):
+        """The words of four channels, (n, groups * words, ...), of `terms` channels in each group, with a border that
+        stands for zeros."""
+        q, backend, around = self.q, self.q.backend, ((0, 0), (0, 0)) + tuple(padding)
+        bare = not [p for p in padding if not known_equal(tuple(p), (0, 0))]
+        known = self.zero is None or self.zero.data.op == "full"
+        if not bare and not known:
+            q = backend.binary("add", backend.pad(self.centered, around, 0), self.zero)
+            q = backend.cast(q, dtypes.int8)
+        if terms % 4:
+            pixels = tuple(q.shape[2:])
+            packed = words(backend.reshape(q, (q.shape[0], groups, terms) + pixels), 2)
+            packed = backend.reshape(packed, (q.shape[0], groups * ((terms + 3) // 4)) + pixels)
+        else:
+            packed = words(q, 1)
+        if bare or not known:
+            return packed
+        point = 0 if self.zero is None else self.zero.data.arg
+        return backend.pad(packed, around, (point & 255) * 0x01010101)
 
     def times_sums(self, weight, axes):
         """What the zero point adds to a sum of products: itself times the sums of a weight along axes. None if it is 0

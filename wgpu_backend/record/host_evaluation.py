@@ -212,4 +212,5 @@ _EVALUATE = {
     "slice": lambda host, n, s: host.slice(s[0], n.arg[0], n.shape, n.arg[1]),
     "pad": lambda host, n, s: host.pad(s[0], n.arg[0], n.arg[1]),
     "concat": lambda host, n, s: host.concat(s, n.arg),
+    "words": lambda host, n, s: host.from_bytes(host.to_bytes(s[0]), n.dtype, n.shape),
 }

@@ -1,11 +1,14 @@
 """Merges what a trace records several times: layers that quantize the same tensor by its range each find that, and its
-levels, for themselves."""
+levels, for themselves. And lets all readers of levels read the words that products read, so that the kernel that
+computes the levels stores only these."""
 
+from emberlet import dtypes
 from emberlet.sizes.questions import known_equal
 
-from .node import topological
+from .node import Node, is_leaf, topological
 
-_PURE = ("unary", "binary", "where", "cast", "bitcast", "reduce", "reshape", "permute", "expand", "full")
+_PURE = ("unary", "binary", "where", "cast", "bitcast", "reduce", "reshape", "permute", "expand", "full", "slice",
+         "concat", "words")  # fmt: skip
 
 
 def merge_levels(roots):
@@ -22,11 +25,12 @@ def merge_levels(roots):
         numbers[id(node)] = number
         if _merges(node, kept):
             first.setdefault(number, node)
+    _read_words(roots, kept)
 
 
 def _merges(node, kept):
     # `==` would note a guard: the plan would not serve the size 1 of an open axis.
-    small = node.dtype.bits == 8 or known_equal(node.count, 1)
+    small = node.dtype.bits == 8 or node.op == "words" or known_equal(node.count, 1)
     return small and node.op in _PURE and node.op != "full" and node.checks is None and id(node) not in kept
 
 
@@ -42,3 +46,63 @@ def _is_plain(arg):
     if isinstance(arg, (tuple, list)):
         return not [1 for each in arg if not _is_plain(each)]
     return arg is None or isinstance(arg, (int, float, str))
+
+
+# -- words ----------------------------------------------------------------------------------------------------------
+
+
+def _read_words(roots, kept):
+    """Let the readers of levels of which a product reads the words (byte_words.py) read the latter's bytes."""
+    order = topological(roots)
+    readers = {}
+    for node in order:
+        for s in node.srcs:
+            readers.setdefault(id(s), []).append(node)
+    for node in order:
+        found = _levels_of(node.srcs[0], readers) if node.op == "words" else None
+        if found is None or is_leaf(found[0]) or id(found[0]) in kept:
+            continue
+        levels, first = found
+        others = [r for r in readers.pop(id(levels), ()) if r is not first]
+        if others:
+            again = _levels_from(node.srcs[0], levels)
+            for reader in others:
+                reader.srcs = tuple([again if s is levels else s for s in reader.srcs])
+
+
+def _levels_of(fours, readers):
+    """(levels, their reader on the way) of int8 whose last axis are four neighbors (byte_words.words); None if there
+    are no levels of the same elements."""
+    if fours.op == "concat":
+        parts = [_levels_of(part, readers) for part in fours.srcs]
+        if [1 for part in parts if part is None]:
+            return None
+        levels = tuple([part[0] for part in parts])
+        wholes = [r for r in readers[id(levels[0])] if r.op == "concat" and r.arg == fours.arg and r.srcs == levels]
+        return (wholes[0], None) if wholes else None
+    split = fours.srcs[0] if fours.op == "permute" else fours
+    if split.op != "reshape":
+        return None
+    first, levels = split, split.srcs[0]
+    if levels.op == "cast" and levels.srcs[0].op == "binary" and levels.srcs[0].arg == "sub":
+        wide, less = levels.srcs[0].srcs
+        if wide.op == "cast" and wide.srcs[0].dtype is dtypes.uint8 and less.op == "full" and less.arg == 128:
+            first, levels = wide, wide.srcs[0]
+    return (levels, first) if levels.dtype.bits == 8 else None
+
+
+def _levels_from(fours, levels):
+    """The levels, from the bytes of words."""
+    node, part = fours, fours
+    while part.op == "concat":
+        part = part.srcs[0]
+    if part.op == "permute":
+        back = tuple([part.arg.index(axis) for axis in range(len(part.arg))])
+        node = Node("permute", (node,), back, node.dtype, tuple([node.shape[axis] for axis in back]))
+    node = Node("reshape", (node,), None, node.dtype, levels.shape)
+    if levels.dtype is dtypes.int8:
+        return node
+    more = Node("full", (), 128, dtypes.int32, ())
+    node = Node("cast", (node,), True, dtypes.int32, levels.shape)
+    node = Node("binary", (node, more), "add", dtypes.int32, levels.shape)
+    return Node("cast", (node,), True, levels.dtype, levels.shape)

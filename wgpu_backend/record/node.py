@@ -78,7 +78,7 @@ def is_leaf(node):
 def is_inline(node):
     """Whether the node can be part of another kernel's expression: it needs no kernel of its own."""
     op = node.op
-    return op in ELEMENTWISE or op in MOVEMENT or op in CONSTANTS or op in LOOKUP
+    return op in ELEMENTWISE or op in MOVEMENT or op in CONSTANTS or op in LOOKUP or op == "words"
 
 
 def is_wide(node):

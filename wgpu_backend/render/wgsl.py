@@ -345,7 +345,8 @@ class Renderer:
             whole = "pack_four(vec4<u32>(vec4<{}32>({})))".format(word[0], names)
         else:
             whole = "vec4<{}>({})".format(word, names)
-        self._assign(ix.quarter(cells[0][1]), whole)
+        at = cells[0][1]
+        self._assign(ix.quarter(at) if ix.fours(at) else ix.floordiv(at, 4), whole)
 
     def whole(self, four):
         """The name of the vector whose components four Values are; None if there is none."""

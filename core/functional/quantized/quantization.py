@@ -141,8 +141,9 @@ def dynamic_quantize_linear(x):
     if not x.size:  # as in onnxruntime and ONNX's reference
         point = backend.full((), 0, dtypes.uint8)
         return backend.full(x.shape, 0, dtypes.uint8), backend.full((), 1, x.dtype), point
-    high = backend.binary("maximum", backend.reduce("max", x, axes, False), zero)
-    low = backend.binary("minimum", backend.reduce("min", x, axes, False), zero)
+    fast = operation(backend, "extremes")
+    ends = fast(x) if fast else [backend.reduce(op, x, axes, False) for op in ("min", "max")]
+    low, high = backend.binary("minimum", ends[0], zero), backend.binary("maximum", ends[1], zero)
     scale = backend.binary("div", backend.binary("sub", high, low), backend.full((), 255, x.dtype))
     safe = backend.where(backend.binary("eq", scale, zero), backend.full((), 1, x.dtype), scale)
     point = backend.unary("round", backend.binary("div", backend.unary("neg", low), safe))

@@ -486,6 +486,10 @@ fn pack_four(v: vec4<u32>) -> u32 {
     return bytes.x | bytes.y | bytes.z | bytes.w;
 }
 
+fn word_of_bytes(a: i32, b: i32, c: i32, d: i32) -> u32 {
+    return pack_four(vec4<u32>(vec4<i32>(a, b, c, d)));
+}
+
 fn wrap_i(x: i32, bits: u32) -> i32 {
     let s = 32u - bits;
     return (x << s) >> s;

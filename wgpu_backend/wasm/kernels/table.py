@@ -2,6 +2,7 @@
 
 from emberlet.errors import UnsupportedError, refuse
 
+from ...fuse.fusion import CHEAP
 from ...kernels.table import describe
 from ...lower.reductions import SPECIFICATIONS
 from . import contraction, depthwise, direct, integers, lines, nest, rows, single_row
@@ -20,6 +21,9 @@ class Options:
     computed_again = 0
     little = 0
     packed_again = 5  # casts and a zero point
+    joins_lookups = False
+    numbers_again = CHEAP
+    packs = None  # products read bytes as they are
     subgroups = False
 
     def __init__(self, relaxed=True, lanes=4, rows=6, backend="wasm", small=0, bytewise=False):

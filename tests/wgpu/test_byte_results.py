@@ -1,0 +1,190 @@
+"""Kernels store the bytes that the next product reads as words, so that no other kernel packs them: quantized networks
+take as many dispatches as layers, and give NumPy's integers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import emberlet
+import numpy as np
+import pytest
+from emberlet import Tensor, dtypes
+from emberlet import functional as F
+from emberlet.backend import Backend, get_backend
+from emberlet.wgpu_backend.backend import WgpuBackend
+from emberlet.wgpu_backend.compiled import compile
+from emberlet.wgpu_backend.kernels.table import Options
+from emberlet.wgpu_backend.plan.make import make_plan
+from emberlet.wgpu_backend.plan.traced import traced_for
+from emberlet.wgpu_backend.record import byte_words
+
+from .test_byte_products import convolved, drawn
+
+CLASSES = ("gpu", "cpu")
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small products multiply bytes, too."""
+    monkeypatch.setattr(byte_words, "LEAST_WORK", 0)
+
+
+@pytest.fixture(params=CLASSES)
+def run(request: pytest.FixtureRequest, gpu: Backend, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
+    """(the results of a compiled function of tensors, the dispatches of its plan), for a class of device."""
+    monkeypatch.setattr(gpu, "_options", Options(request.param))
+
+    def of(function: Callable[..., Any], *inputs: Any) -> tuple[Any, int]:
+        planning = WgpuBackend(planning=True)
+        traced, _ = traced_for(function, [emberlet.asarray(x, device="python") for x in inputs], planning)
+        plan = make_plan(traced.roots, Options(request.param))[0]
+        found = compile(function, *[emberlet.asarray(x, backend=gpu) for x in inputs], backend=gpu)(*inputs)
+        found = found if isinstance(found, tuple) else (found,)
+        return [np.asarray(x) for x in found], len(plan.steps)
+
+    return of
+
+
+def constant(x: Tensor, value: Any) -> Tensor:
+    return emberlet.asarray(value, backend=x.backend)
+
+
+def levels(total: Any, scale: float, zero: int) -> Any:
+    """int32 sums, requantized to uint8."""
+    return np.clip(np.round(total.astype(np.float32) * np.float32(scale)) + zero, 0, 255).astype(np.uint8)
+
+
+def quantized(x: Any, scale: float, zero: int) -> Any:
+    return np.clip(np.round(x / np.float32(scale)) + zero, 0, 255).astype(np.uint8)
+
+
+@pytest.mark.parametrize("rows", [1, 21])
+def test_a_product_stores_the_words_of_the_next(run: Callable[..., Any], rows: int) -> None:
+    draw = np.random.default_rng(rows)
+    a = draw.normal(size=(rows, 36)).astype(np.float32)
+    w, v = drawn(draw, np.int8, (36, 44)), drawn(draw, np.int8, (44, 20))
+
+    def model(x: Tensor) -> Tensor:
+        q = F.quantize_linear(x, 1 / 64, constant(x, np.uint8(128)))
+        q = F.qlinear_matmul(q, 1 / 64, 128, constant(x, w), 1 / 64, 0, 1 / 2, constant(x, np.uint8(100)))
+        return F.qlinear_matmul(q, 1 / 2, 100, constant(x, v), 1 / 64, 0, 4.0, constant(x, np.uint8(120)))
+
+    (found,), dispatches = run(model, a)
+    q = quantized(a, 1 / 64, 128).astype(np.int64)
+    q = levels((q - 128) @ w.astype(np.int64), 1 / 2048, 100).astype(np.int64)
+    np.testing.assert_array_equal(found, levels((q - 100) @ v.astype(np.int64), 1 / 512, 120))
+    assert dispatches == 3
+
+
+@pytest.mark.parametrize("size", [(1, 9, 11), (2, 6, 6)], ids=str)
+def test_a_residual_block_takes_a_kernel_for_each_convolution(
+    run: Callable[..., Any], size: tuple[int, int, int]
+) -> None:
+    """The sum at its end reads the same words as the first convolution."""
+    draw = np.random.default_rng(size[1])
+    x = drawn(draw, np.uint8, (size[0], 8, *size[1:]))
+    first, second, third = [drawn(draw, np.int8, (n, 8, k, k)) for n, k in ((8, 1), (8, 3), (12, 1))]
+    point = np.uint8(10)
+
+    def convolution(x: Tensor, w: Any, padding: int) -> Tensor:
+        return F.qlinear_conv(x, 1.0, 10, constant(x, w), 1.0, 0, 256.0, constant(x, point), padding=padding)
+
+    def model(x: Tensor) -> Tensor:
+        start = convolution(x, first, 0)
+        y = F.dequantize_linear(convolution(start, second, 1), 1.0, constant(x, point))
+        y = F.relu(y + F.dequantize_linear(start, 1.0, constant(x, point)))
+        return convolution(F.quantize_linear(y, 1.0, constant(x, point)), third, 0)
+
+    def want(x: Any, w: Any, padding: int) -> Any:
+        return levels(convolved(x.astype(np.int64) - 10, w.astype(np.int64), 1, padding, 1, 1), 1 / 256, 10)
+
+    (found,), dispatches = run(model, x)
+    start = want(x, first, 0)
+    y = np.maximum(want(start, second, 1).astype(np.int64) - 10 + start - 10, 0)
+    np.testing.assert_array_equal(found, want(np.clip(y + 10, 0, 255).astype(np.uint8), third, 0))
+    assert dispatches == 5  # one packs the input, and the third convolution adds what another one reads
+
+
+def test_convolutions_write_their_words_into_the_whole(run: Callable[..., Any]) -> None:
+    draw = np.random.default_rng(5)
+    x = drawn(draw, np.uint8, (1, 4, 8, 8))
+    weights = [drawn(draw, np.int8, (n, c, k, k)) for n, c, k in ((4, 4, 1), (8, 4, 3), (4, 12, 1))]
+
+    def convolution(x: Tensor, w: Any) -> Tensor:
+        padding = w.shape[-1] // 2
+        return F.qlinear_conv(x, 1.0, 0, constant(x, w), 1.0, 0, 64.0, constant(x, np.uint8(99)), padding=padding)
+
+    def model(x: Tensor) -> Tensor:
+        return convolution(F.concat([convolution(x, w) for w in weights[:2]], axis=1), weights[2])
+
+    def want(x: Any, w: Any) -> Any:
+        return levels(convolved(x.astype(np.int64), w.astype(np.int64), 1, w.shape[-1] // 2, 1, 1), 1 / 64, 99)
+
+    (found,), dispatches = run(model, x)
+    both = np.concatenate([want(x, w) for w in weights[:2]], axis=1)
+    np.testing.assert_array_equal(found, want(both, weights[2]))
+    assert dispatches == 4
+
+
+@pytest.mark.parametrize("kind", ["layer norm", "attention", "gelu"])
+def test_other_kernels_store_words(run: Callable[..., Any], kind: str) -> None:
+    draw = np.random.default_rng(6)
+    x = draw.normal(size=(1, 12, 32)).astype(np.float32)
+    square = draw.normal(size=(32, 32)).astype(np.float32)
+    w = drawn(draw, np.int8, (32, 24))
+
+    def model(x: Tensor) -> Tensor:
+        if kind == "layer norm":
+            y = F.layer_norm(x, 32)
+        elif kind == "attention":
+            y = F.attention(x, x, x, num_heads=4)
+        else:
+            y = F.gelu(F.matmul(x, constant(x, square)))
+        q = F.quantize_linear(y, 1 / 32, constant(x, np.uint8(128)))
+        return F.matmul(F.dequantize_linear(q, 1 / 32, constant(x, np.uint8(128))),
+                        F.dequantize_linear(constant(x, w), 1.0))  # fmt: skip
+
+    (found,), dispatches = run(model, x)
+    with np.errstate(all="ignore"):
+        want = np.asarray(model(emberlet.asarray(x, backend=get_backend("numpy"))))
+    # A float between two levels may be rounded to either.
+    assert np.mean(found != want) < 0.05 and np.abs(found - want).max() <= 128 * 2 / 32
+    assert dispatches == 2
+
+
+def test_products_of_one_tensor_share_what_its_range_takes(run: Callable[..., Any]) -> None:
+    """A kernel finds the range, another one the levels, and all products read these."""
+    draw = np.random.default_rng(7)
+    x, square = [draw.normal(size=shape).astype(np.float32) for shape in ((12, 32), (32, 32))]
+    weights = [drawn(draw, np.int8, (32, n)) for n in (16, 24, 32)]
+
+    def model(x: Tensor) -> tuple[Tensor, ...]:
+        y = F.matmul(x, constant(x, square))
+        return tuple(F.dynamic_quantize_matmul(y, constant(x, w), constant(x, np.float32(0.5))) for w in weights)
+
+    found, dispatches = run(model, x)
+    y = x @ square
+    low, high = min(y.min(), np.float32(0)), max(y.max(), np.float32(0))
+    scale = (high - low) / np.float32(255)
+    point = np.round(-low / scale)
+    q = np.clip(np.round(y / scale) + point, 0, 255) - point
+    for w, one in zip(weights, found, strict=True):
+        want = (q @ w) * (scale * np.float32(0.5))
+        np.testing.assert_allclose(one, want, rtol=1e-4, atol=float(scale) * 64)
+    assert dispatches == 1 + 2 + 3
+
+
+def test_levels_that_are_results_are_read_as_they_are(run: Callable[..., Any]) -> None:
+    draw = np.random.default_rng(8)
+    x, w = drawn(draw, np.uint8, (5, 16)), drawn(draw, np.int8, (16, 16))
+
+    def model(x: Tensor) -> tuple[Tensor, Tensor]:
+        q = F.qlinear_matmul(x, 1.0, 0, constant(x, w), 1.0, 0, 64.0, constant(x, np.uint8(128)))
+        return q, F.matmul_integer(q, constant(x, w), 128)
+
+    (first, second), _ = run(model, x)
+    want = levels(x.astype(np.int64) @ w, 1 / 64, 128)
+    np.testing.assert_array_equal(first, want)
+    np.testing.assert_array_equal(second, (want.astype(np.int64) - 128) @ w)
+    assert dtypes.uint8.name == str(first.dtype)

@@ -1,0 +1,63 @@
+"""Kernels whose results are bytes that products read as words (fuse/packing.py): an invocation stores four
+neighbors."""
+
+from emberlet.sizes.questions import divides, known_equal
+
+from ..lower import index as ix
+from ..lower.contraction import problem
+from ..lower.lowering import after
+from .loop import MAX_ITERATIONS
+
+_PRODUCTS = ("matmul", "conv", "dot_bytes")
+
+
+def packs(anchor, chain, in_tiles):
+    """Whether the kernel of an anchor can store what follows from a chain as words: an invocation has four neighbors of
+    the anchor's results, which are the bytes of a word behind the chain. in_tiles(anchor, problem): whether a product
+    of floats is computed by tiles."""
+    if anchor.op in _PRODUCTS:
+        return _is_tiled(anchor, in_tiles) and _lines(anchor, chain) is not None
+    if anchor.op == "rows":
+        region = anchor.arg
+        return known_equal(region.exit.shape, region.full) and byte_axis(anchor, chain) == region.axes[-1]
+    return anchor.op == "attention" and byte_axis(anchor, chain) == 3
+
+
+def byte_lines(item):
+    """The lines of a product, "rows" or "columns", of which four give the bytes of a word if the item stores words;
+    else None."""
+    whole = item.region[0] if item.region else item.node
+    return _lines(item.anchor, item.chain) if whole.word in ("i8", "u8") else None
+
+
+def _lines(anchor, chain):
+    axis = byte_axis(anchor, chain)
+    if anchor.arg is None:
+        return "columns" if axis == len(anchor.shape) - 1 else None
+    return "rows" if axis == 1 and divides(4, anchor.shape[1] // anchor.arg[3]) else None
+
+
+def _is_tiled(anchor, in_tiles):
+    """Whether a product is computed by tiles: one of floats may be faster in other ways."""
+    what = problem(anchor)
+    depth = what.depth()
+    if known_equal(depth, 0) or depth > MAX_ITERATIONS:
+        return False
+    return anchor.op == "dot_bytes" or in_tiles(anchor, what)
+
+
+def byte_axis(anchor, chain):
+    """The axis of an anchor's result along which four neighbors are the bytes of a word behind a chain; else None."""
+    shape = anchor.shape
+    for axis in range(len(shape)):
+        if divides(4, shape[axis]) and not known_equal(shape[axis], 0):
+            if ix.consecutive([_place(shape, axis, byte, chain) for byte in range(4)]):
+                return axis
+    return None
+
+
+def _place(shape, axis, byte, chain):
+    """Where an element is stored, one of four neighbors along an axis."""
+    at = [ix.counter("c{}".format(i), shape[i]) for i in range(len(shape))]
+    at[axis] = ix.add(ix.mul(ix.counter("c{}".format(axis), shape[axis] // 4), 4), ix.const(byte))
+    return ix.flatten(*after(chain, at, shape))
