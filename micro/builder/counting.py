@@ -16,7 +16,9 @@ from .assembly.variants import DSP, FAMILIES, RV32, THUMB
 from .emit.inputs import has_whole, in_grid, integers
 from .emit.kernels import DRIVE, assembly_kernels, driver_table, kernels_source
 from .emit.outputs import ROOM, has_large, has_listed, is_large, is_listed
+from .emit.ranks import is_forest
 from .emit.trees import is_named
+from .emit.whole import is_answered
 from .program import Port, Program
 
 FITTED = {DSP: 0, THUMB: 1, RV32: 2}
@@ -96,8 +98,8 @@ RUN = (1250, 2250, 1130)
 WHOLE = (500, 800, 700)
 """Those of a call that converts the numbers of the input and runs the model, where both are one."""
 
-ONE = (1600, 2600, 2300)
-"""Those of an output of one number from such a call."""
+ANSWERED = ((300, 290), (350, 440), (350, 380))
+"""Those of the list of a few numbers that machine code makes after such a call, and of each number."""
 
 RANKS, BYTES, WORDS, GET = (
     ((8000, 580), (10000, 730), (8000, 580)),
@@ -108,8 +110,8 @@ RANKS, BYTES, WORDS, GET = (
 """Those of an input, and of each number, for each of FITTED: features of trees in a list, bytes, and words, which are
 converted in bytecode. GET: of the output."""
 
-RANKED = (225, 225, 210)
-"""Those of each feature of trees that a driver ranks."""
+RANKED, COMPARED = (225, 225, 210), (35, 35, 35)
+"""Those of each feature of trees that a driver ranks, and of a forest, which compares them as they are."""
 
 SCORES = ((3000, 210), (4000, 300), (3500, 270))
 """Those of sums of trees, and of each of their bytes."""
@@ -135,6 +137,9 @@ VIPER = ((12000, 196), (18000, 207), (12000, 174))
 COLUMN = (110, 110, 110)
 """What each number takes more in a column with a range of its own, in a driver; in viper four times that."""
 
+DEPTH = 6
+"""The branches of a tree that a row goes through."""
+
 UNKNOWN = 4
 """How often a loop turns whose length depends on the data."""
 
@@ -157,10 +162,13 @@ def instructions(program: Program, arch: str) -> float:
     total = (WHOLE if at_once else RUN)[which] + sum(COSTS[key][which] * count for key, count in found.items())
     parts = [(_way(program, k, which, driven), port) for k, port in enumerate(program.inputs)]
     if at_once:
-        parts = [((0, each if port.cuts is None else RANKED[which]), port) for (_, each), port in parts]
-    if at_once and program.outputs[0].size == 1:
-        return total + ONE[which] + sum(each * port.size for (_, each), port in parts)
-    parts += [(_back(program, port, which, driven), port) for port in program.outputs[:1]]
+        feature = (COMPARED if program.inputs[0].cuts and is_forest(program) else RANKED)[which]
+        parts = [((0, each if port.cuts is None else feature), port) for (_, each), port in parts]
+    if at_once and is_answered(program):
+        fixed, each = ANSWERED[which]
+        total += fixed + each * program.outputs[0].size // (4 if program.outputs[0].sums else 1)
+    else:
+        parts += [(_back(program, port, which, driven), port) for port in program.outputs[:1]]
     for (fixed, each), port in parts:
         total += fixed + each * port.size // port.width
     return total
@@ -281,7 +289,7 @@ def assembly(name: str, n: Mapping[str, int]) -> dict[str, int]:
     if name in ("repeat", "again"):
         return {}
     if name.startswith("trees"):
-        return {"tree": n["roots"], "branch": UNKNOWN * n["roots"]}
+        return {"tree": n["roots"], "branch": DEPTH * n["roots"]}
     if name.startswith(("copy", "fill")):
         eight = "moved eight by words" if name.endswith("words") else "moved eight"
         return {eight: n["rows"] * n["n8"], "moved byte": n["rows"] * n["rest"], "moved row": n["rows"]}

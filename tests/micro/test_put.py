@@ -14,6 +14,7 @@ from emberlet.micro.builder.compile import compile_mpy
 from emberlet.micro.builder.emit.inputs import grid_table, inputs_source
 from emberlet.micro.builder.emit.kernels import kernels_source, machine_code
 from emberlet.micro.builder.emit.model import model_source
+from emberlet.micro.builder.emit.ranks import MOST_FEATURES
 from emberlet.micro.builder.from_ir import read_graph
 from emberlet.micro.builder.graph import Columns
 from emberlet.micro.builder.kernels.layer import Array
@@ -328,8 +329,11 @@ def read(name, kind):
 
 x = read("numbers", "f")
 y = bytearray(len({starts}) - 1)
+cuts = read("cuts", "f")
+if hasattr(kernels, "order"):
+    kernels.order(cuts, len(cuts))
 for k in range(0, len(x), len(y)):
-    kernels.rank(x[k : k + len(y)], y, len(y), read("cuts", "f"), array("H", {starts}), array("H", {nan}))
+    kernels.rank(x[k : k + len(y)], y, len(y), cuts, array("H", {starts}), array("H", {nan}))
     print(*y)
 """
 
@@ -377,6 +381,7 @@ def test_features_become_ranks_on_boards(name: str) -> None:
 
 
 PREDICTED = """
+import gc
 from array import array
 import model
 
@@ -396,6 +401,21 @@ for wrong in ([0.5] * ({size} + 1), [], array("f", [0.5] * ({size} - 1)), nan):
         print(error)
 one = model.predict([1.0] * {size})
 print(model.predict([1] * {size}) == one, model.predict(array("h", [1] * {size})) == one)
+ones = [1.0] * {size}
+print(model.predict(numbers=ones) == one)
+for arguments in ((), (ones, 0), (ones, 1, 2)):
+    try:
+        print("taken:", model.predict(*arguments))
+    except TypeError:
+        print("refused")
+kept, junk = [model.predict(ones) for _ in range(20)], None
+for turn in range(40):  # some of the lists are made while memory is collected
+    junk = [[float(k)] for k in range(100)]
+    kept[turn % 20] = model.predict(ones)
+gc.collect()
+junk = [[float(k)] for k in range(300)]
+kept[0].append(2.5)
+print(kept[0] == one + [2.5], all(numbers == one for numbers in kept[1:]), type(kept[1]))
 """
 
 
@@ -424,7 +444,8 @@ def test_predict_takes_numbers_in_any_kind_of_sequence(name: str, kind: str) -> 
         np.testing.assert_allclose(list(map(float, line.split())), out.scale * (due[k // 4] - float(out.zero)), 1e-5)
     counts = [port.size + 1, 0, port.size - 1]
     assert lines[16:19] == [f"input 0 takes {port.size} numbers, found {count}" for count in counts]
-    assert lines[19:] == ["input 0 takes finite numbers", "True True"]
+    assert lines[19:23] == ["input 0 takes finite numbers", "True True", "True", "refused"]
+    assert lines[23:] == ["refused", "refused", "True True <class 'list'>"]
 
 
 TREES = """
@@ -450,16 +471,19 @@ print(model.predict([1] * {size}) == model.predict([1.0] * {size}))
 @pytest.mark.needs("emulated-boards")
 @pytest.mark.parametrize("name", firmware.KINDS)
 @pytest.mark.parametrize("kind", ["few thresholds", "many thresholds"])
-def test_trees_rank_numbers_in_any_kind_of_sequence(name: str, kind: str) -> None:
+@pytest.mark.parametrize("features", [6, MOST_FEATURES + 1])
+def test_trees_compare_numbers_in_any_kind_of_sequence(name: str, kind: str, features: int) -> None:
     """Beside onnxruntime: missing numbers, the largest, thresholds, and a feature that no tree reads."""
     rng, board = np.random.default_rng(), EmulatedBoard(name)
-    x = rng.integers(-9, 9, (300, 6)).astype(np.float32) if kind[0] == "f" else rng.standard_normal((900, 6))
+    x = rng.integers(-9, 9, (300, features)) if kind[0] == "f" else rng.standard_normal((900, features))
     x = x.astype(np.float32)
-    y, x[:, 3] = (np.abs(x).sum(1) * 3).astype(np.float64), 1.5
+    y, x[:, 3] = np.abs(x[:, :6]) @ rng.uniform(2, 4, (6, 1 if kind[0] == "f" else 3)), 1.5
+    x[:, 6:] = x[:, 6:] if kind[0] == "f" else 1.5
     x[rng.random(x.shape) < 0.1] = np.nan
-    forest = RandomForestRegressor(4 if kind[0] == "f" else 12, random_state=0).fit(x, y)
-    rows = np.concatenate([x[:12], (x[12:20] - 0.5).astype(np.float32), -x[20:24], np.full((1, 6), np.nan)])
-    rows = np.concatenate([rows, [[0.0, -0.0, 3e38, -3e38, 1e-40, -1e-40]]]).astype(np.float32)
+    forest = RandomForestRegressor(4 if kind[0] == "f" else 12, random_state=0).fit(x, y.squeeze())
+    rows = np.concatenate([x[:12], (x[12:20] - 0.5).astype(np.float32), -x[20:24], np.full((1, features), np.nan)])
+    far = np.resize([0.0, -0.0, 3e38, -3e38, 1e-40, -1e-40, np.inf, -np.inf], (4, features))
+    rows = np.concatenate([rows, far]).astype(np.float32)
     text = to_onnx(forest, x[:1]).SerializeToString()
     (due,) = InferenceSession(text).run(None, {"X": rows})
     options = Options("model", "romfs", [replace(BOARDS["rp2"], name=name, arch=board.arch)])
@@ -467,8 +491,9 @@ def test_trees_rank_numbers_in_any_kind_of_sequence(name: str, kind: str) -> Non
     cuts = built.program.inputs[0].cuts
     assert cuts and (max(map(len, cuts)) > 255) == (kind[0] == "m")
     files = {**built.deployed[board.arch], "numbers": rows.tobytes()}
-    first, *lines = board.run(TREES.format(size=6), files).splitlines()
+    first, *lines = board.run(TREES.format(size=features), files).splitlines()
     assert first == str(board.board.name in firmware.BOARDS)
-    found = [float(line) for line in lines[: 3 * len(rows)]]
-    np.testing.assert_allclose(found, np.repeat(due, 3), 1e-4, 1e-4)
-    assert lines[3 * len(rows) :] == [*(f"the model takes 6 features, found {n}" for n in (7, 0)), "True"]
+    found = [list(map(float, line.split())) for line in lines[: 3 * len(rows)]]
+    np.testing.assert_allclose(found, np.repeat(due, 3, 0), 1e-4, 1e-4)
+    refused = [f"the model takes {features} features, found {n}" for n in (features + 1, 0)]
+    assert lines[3 * len(rows) :] == [*refused, "True"]

@@ -99,6 +99,10 @@ class Rv32(Assembler):
     def jr(self, n: int) -> None:
         self._emit(f"jr {name(n)}", n << 15 | 0x67)
 
+    def jalr(self, n: int) -> None:
+        """Call the address in a register. Changes ra."""
+        self._emit(f"jalr {name(n)}", n << 15 | 1 << 7 | 0x67)
+
     def ret(self) -> None:
         self._emit("ret", 0x00008067)
 

@@ -231,6 +231,11 @@ class Thumb(Assembler):
         """To the address in a register, its lowest bit set."""
         self._one(f"bx {name(m)}", 0x4700 | m << 3)
 
+    def blx(self, m: int) -> None:
+        """Call the address in a low register, its lowest bit set. Changes lr."""
+        _low(m)
+        self._one(f"blx {name(m)}", 0x4780 | m << 3)
+
     def bl(self, target: str) -> None:
         """Up to 4 MB away. Changes lr."""
         self.branch("bl", 4, target, far_branch(0xD000, 1 << 22))

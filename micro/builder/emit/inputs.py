@@ -94,7 +94,7 @@ def inputs_source(
     whole: whether it then may run the model in the same call."""
     for port in program.inputs:
         if port.cuts is not None:
-            return rank_source(port, dialect, driven[0] if whole and driven else ())
+            return rank_source(program, dialect, driven[0] if whole and driven else ())
     if not has_grid(program):
         return ""
     put_bytes = _PUT_BYTES

@@ -6,10 +6,11 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from ..assembly.driver import KEPT, Call, Kernel, Table
+from ..assembly.assembler import Assembler
+from ..assembly.driver import KEPT, Call, Kernel, Table, predict
 from ..assembly.driver.layers import numbers_listed, numbers_put, numbers_ranked
 from ..assembly.registry import calls, sums, sums_in_assembly, table, units
-from ..assembly.variants import FAMILIES
+from ..assembly.variants import DSP, FAMILIES, RV32, THUMB
 from ..functions import FROM_MATH
 from ..kernels.recurrence import Rows, SumsIn
 from ..kernels.writer import Writer
@@ -17,9 +18,15 @@ from ..program import Program, Step
 from .held import END, bind_lines, changes_state, hold_source, spans
 from .inputs import TRIED, grid_table, has_grid, has_whole, in_grid, inputs_source
 from .outputs import is_listed, outputs_source
+from .whole import answering_source, is_answered
 
 DRIVE = "drive"
 """The driver's name."""
+
+PREDICT = "predict"
+"""The function that makes the list of `predict`."""
+
+_PREDICT: dict[str, Callable[[bool], Assembler]] = {DSP: predict.thumb, THUMB: predict.thumb, RV32: predict.rv32}
 
 _PART = re.compile(rf"{DRIVE}\(a, w, t, l, (\d+), (\d+), 0\)")
 
@@ -86,6 +93,7 @@ def kernels_source(program: Program, dialect: str, arch: str = "", apart: bool =
     at_once, held = _is_one_call(lines), _is_held(program, made, arch, apart)
     whole = has_whole(program) and at_once
     own = [inputs_source(program, dialect, made.put, whole), outputs_source(program, bool(made.put), made.listed)]
+    own += [answering_source(program, FAMILIES[arch])] if made.predict else []
     text = "\n\n".join([*made.functions, *filter(None, own), *([hold_source(program)] * held)])
     begin = (
         [f"global a, w, t, l{', kept' * at_once}", *made.begin] if made.begin else []
@@ -135,6 +143,7 @@ class Emitted:
     table: Table | None
     put: list[list[tuple[int, int]]]
     listed: list[tuple[int, int]]
+    predict: bool
 
 
 def _layers(program: Program, dialect: str, arch: str) -> Emitted:  # noqa: C901
@@ -166,6 +175,9 @@ def _layers(program: Program, dialect: str, arch: str) -> Emitted:  # noqa: C901
         i = "i" if len(made) == 1 and "i" in made[0].numbers.values() else "0"
         return [f"{DRIVE}(a, w, t, l, {start}, {end}, {i})"]
 
+    def at_once() -> bool:
+        return _is_one_call(_joined([line for group in groups for line in group]))
+
     for step in program.steps:
         layer, own = step.layer, (step.inputs, step.output, step.places)
         made = calls(layer, family, *own) if family else None
@@ -186,9 +198,10 @@ def _layers(program: Program, dialect: str, arch: str) -> Emitted:  # noqa: C901
             put.append([driver.add([call]) for call in made_put])
         for port in program.outputs:
             listed.append(driver.add([numbers_listed(family, port)]) if is_listed(port) else (0, 0))
-    elif driver is not None and has_whole(program) and _is_one_call(_joined([line for g in groups for line in g])):
-        put.append([driver.add([call]) for call in numbers_ranked(family, program.inputs[0])])
-    return Emitted(functions, _ADDRESSES if family else [], groups, driver, put, listed)
+    elif driver is not None and has_whole(program) and at_once():
+        put.append([driver.add([call]) for call in numbers_ranked(family, program)])
+    answers = bool(put) and has_whole(program) and at_once() and is_answered(program)
+    return Emitted(functions, _ADDRESSES if family else [], groups, driver, put, listed, answers)
 
 
 def _returned(lines: Sequence[str]) -> list[str]:
@@ -246,9 +259,10 @@ def stepped_run(program: Program, dialect: str, arch: str = "") -> str:
 
 def machine_code(program: Program, arch: str) -> dict[str, bytes]:
     """The code of the functions in assembly of `kernels_source(program, "viper", arch)`, by name, for compile_mpy."""
-    driver = driver_table(program, arch)
-    if driver is not None:
-        return {DRIVE: driver.code()} if driver.kernels else {}
+    made = _layers(program, "viper", arch) if arch in FAMILIES else None
+    if made is not None and made.table is not None:
+        own = {PREDICT: _PREDICT[FAMILIES[arch]](bool(program.outputs[0].sums)).code()} if made.predict else {}
+        return {DRIVE: made.table.code(), **own} if made.table.kernels else {}
     return {name: kernel.assembled().code() for name, kernel in assembly_kernels(program, arch).items()}
 
 

@@ -14,7 +14,7 @@ from .loading import Deployed, Pack, Partition, loading
 from .outputs import GET_LARGE, GET_LISTED, has_large, has_listed, room
 from .steps import steps_functions
 from .trees import trees_functions, trees_state
-from .whole import whole_begin, whole_predict
+from .whole import answering, is_answered, whole_begin, whole_predict
 
 
 def model_source(
@@ -389,6 +389,8 @@ def _functions(program: Program, layers: bool, steps: bool) -> str:
     if whole:
         predict = whole_predict(program)
     parts.append(predict.replace("COUNTED", counted if len(program.inputs) > 1 else ""))
+    if whole and is_answered(program):
+        parts.append(answering(program))
     if program.calls_to_fill:
         parts.append("\nreset()\n")
     begin = "    global _begun\n    _begun += 1\n" if steps else ""

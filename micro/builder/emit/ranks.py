@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..program import Port
+from ..kernels.trees import Trees
+from ..program import Port, Program
 
 
 def has_ranks(port: Port) -> bool:
@@ -15,8 +16,22 @@ def has_ranks(port: Port) -> bool:
     return bool(port.cuts) and not port.nan[1] and starts_kind(port) == "H"
 
 
+MOST_FEATURES = 64
+"""Of more features, a driver ranks each: beside their numbers a forest's kernel needs 16 bytes for each."""
+
+
+def is_forest(program: Program) -> bool:
+    """Whether one kernel of a driver takes a list of features and runs all trees."""
+    (port,) = program.inputs
+    if port.cuts is None or len(port.cuts) > MOST_FEATURES or len(program.steps) != 1:
+        return False
+    layer = program.steps[0].layer
+    return isinstance(layer, Trees) and max(layer.targets, len(layer.roots)) < 1 << 15
+
+
 # Viper takes no constants of more than 30 bits. Floats with a sign and a magnitude in their bits are ordered as
-# integers with the same sign and magnitude.
+# integers with the same sign and magnitude, which `order` makes of the thresholds. ptr32 may add zeros to
+# their 32 bits.
 _RANK = """\
 @micropython.viper
 def rank(x: ptr32, y: ptr8, count: int, cuts: ptr32, starts: STARTS, nan: ptr16):
@@ -36,17 +51,23 @@ def rank(x: ptr32, y: ptr8, count: int, cuts: ptr32, starts: STARTS, nan: ptr16)
             high = starts[i + 1]
             while low < high:
                 middle = (low + high) >> 1
-                b = cuts[middle]
-                c = b & (sign - 1)
-                if b & sign:
-                    c = 0 - c
-                if v > c:
+                if v > (cuts[middle] ^ sign) - sign:
                     low = middle + 1
                 else:
                     high = middle
             r = low - starts[i]
 STORE
         i = i + 1
+
+@micropython.viper
+def order(cuts: ptr32, count: int):
+    i = 31
+    sign = 1 << i
+    while count:
+        count -= 1
+        b = cuts[count]
+        if b & sign:
+            cuts[count] = 0 - (b & (sign - 1))
 """
 
 _RANK_IN_BYTECODE = """\
@@ -82,7 +103,7 @@ def whole(x, y, *tables):
     rank(array("f", numbers), x, size, *tables)
     drive()
     due = bytes(y)
-    places = array("I", [addressof(t) for t in tables])
+PLACES
     own = id(list), kept[4] + {}, id(array), kept[4] + {}, id(0.5) >> 1, addressof(places)
     for i in range(len(own)):
         kept[7 + i] = own[i]
@@ -90,14 +111,29 @@ def whole(x, y, *tables):
 """
 
 
-def rank_source(port: Port, dialect: str, parts: Sequence[tuple[int, int]]) -> str:
+_OF_RANKS = """\
+    places = array("I", [addressof(t) for t in tables])"""
+
+# A feature's NaN is as the threshold at its rank, or above all.
+_OF_FOREST = """\
+    cuts, starts, nan = tables
+    ordered, places = array("I", bytes(cuts)), array("I", bytes(16 * size))
+    for i in range(size):
+        k = starts[i] + nan[i]
+        places[4 * i + 1] = addressof(cuts) + 4 * starts[i]
+        places[4 * i + 2] = ordered[k] if k < starts[i + 1] else 0x7FFFFFFF"""
+
+
+def rank_source(program: Program, dialect: str, parts: Sequence[tuple[int, int]]) -> str:
     """The functions of a module of kernels. parts: those of a driver's table that rank a list and an array, in the
     order of numbers.WAYS, if it then may run the model in the same call."""
+    (port,) = program.inputs
     assert port.cuts is not None
+    whole = _WHOLE.replace("PLACES", _OF_FOREST if is_forest(program) else _OF_RANKS)
     text = _RANK if dialect == "viper" else _RANK_IN_BYTECODE
     text = text.replace("STORE", _STORE[port.size > len(port.cuts)])
     text = text.replace("STARTS", f"ptr{8 * np.dtype(starts_kind(port)).itemsize}")
-    return text + _WHOLE.format(parts[1][0], parts[2][0]) if parts else text
+    return text + whole.format(parts[1][0], parts[2][0]) if parts else text
 
 
 def starts_kind(port: Port) -> str:

@@ -81,6 +81,8 @@ def trees_state(program: Program) -> list[str]:
     numbers = np.asarray([n for row in cuts for n in row], "<f4").tobytes()
     return [
         f"_cuts = array('f', {numbers!r})",
+        'if hasattr(_kernels, "order"):',
+        "    _kernels.order(_cuts, len(_cuts))",
         f"_starts = array({starts_kind(program.inputs[0])!r}, {starts!r})",
         f"_nan = array('H', {list(nan)!r})",
         *([f"_copies = {copies!r}"] if copies else []),

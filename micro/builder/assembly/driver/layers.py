@@ -6,15 +6,16 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from math import prod
 
+from ...emit.ranks import is_forest
 from ...kernels.layer import Layer, View
 from ...kernels.move import Border, Copy, Move, Part
 from ...kernels.nest import Axis, merged
-from ...program import Port
+from ...program import Port, Program
 from ..frame import Frame
 from ..scalar import Scalar
 from ..scalar_rv32 import ScalarRv32
 from ..scalar_thumb import ScalarThumb
-from . import Begin, Call, Kernel, listed, moves, numbers, ranks, rv32, thumb
+from . import Begin, Call, Kernel, forest, listed, moves, numbers, ranks, rv32, thumb
 from .loops import REPEAT
 
 BEGIN: dict[str, Begin] = {"dsp": thumb.begin, "thumb": thumb.begin, "rv32": rv32.begin}
@@ -56,6 +57,10 @@ def _ranks(family: str, wide: bool) -> Scalar:
     return ranks.ranks(_NUMBERS[family](), wide)
 
 
+def _forest(family: str) -> Scalar:
+    return forest.forest(_NUMBERS[family]())
+
+
 def _listed(family: str) -> Scalar:
     return listed.listed(_NUMBERS[family]())
 
@@ -68,11 +73,16 @@ def numbers_put(family: str, y: int, count: int, zero: int, each: int) -> list[C
     return [Call(kernel, {**own, "way": way}) for way in numbers.WAYS]
 
 
-def numbers_ranked(family: str, port: Port) -> list[Call]:
-    """As numbers_put, for an input of ranks."""
+def numbers_ranked(family: str, program: Program) -> list[Call]:
+    """As numbers_put, for an input of ranks; the calls of a model that `is_forest` also run it."""
+    (port,) = program.inputs
+    if is_forest(program):
+        own = forest.fields(program)
+        kernel = Kernel("forest", partial(_forest, family), forest.FRAME)
+        return [Call(kernel, {**own, "way": way}) for way in numbers.WAYS]
     wide = port.size > len(port.cuts or ())
     kernel = Kernel("rank", partial(_ranks, family, wide), numbers.FIELDS)
-    own: dict[str, int | str] = {"x": "i", "y": port.place, "count": len(port.cuts or ()), "zero": 0, "each": 0}
+    own = {"x": "i", "y": port.place, "count": len(port.cuts or ()), "zero": 0, "each": 0}
     return [Call(kernel, {**own, "way": way}) for way in numbers.WAYS]
 
 

@@ -22,21 +22,12 @@ def _move(a: Numbers, d: int, name: str) -> None:
     a.step(d, -2)
 
 
-def _in_order(a: Numbers, number: int, bits: int, spare: int, mark: str) -> None:
-    """The magnitude in `number` gets the sign of a float in `bits`."""
-    a.left(number, 1)
-    a.right_plain(number, 1)
-    a.go_if_zero("ge", bits, f"positive {mark}")
-    negate(a, number, spare)
-    a.label(f"positive {mark}")
-
-
 def ranks(a: Numbers, wide: bool) -> Numbers:
     """The kernel. H0: where the numbers are; H1: where the ranks go; H3: how many thresholds the feature has; V2: where
     they begin, V7: of which V5 some may be below the number in V4; V6: the rank of NaN. wide: ranks of two bytes.
 
-    `drive` is given the address of three: of the thresholds, of where each feature's begin, of the ranks of NaN. They
-    move in "at", "zero" and "each".
+    `drive` is given the address of three: of the thresholds, as integers in order, of where each feature's begin,
+    of the ranks of NaN. They move in "at", "zero" and "each".
     """
     f = FIELDS
     a.begin()
@@ -66,7 +57,9 @@ def ranks(a: Numbers, wide: bool) -> Numbers:
     a.right_plain(V4, 1)
     a.copy(V7, H2)
     a.go_if("lt", V7, V4, "ranked", far=True)
-    _in_order(a, V4, V3, V7, "number")
+    a.go_if_zero("ge", V3, "in order")
+    negate(a, V4, V7)
+    a.label("in order")
     a.copy(V7, V2)
     a.label("search")
     a.go_if_zero("eq", V5, "searched")
@@ -74,8 +67,6 @@ def ranks(a: Numbers, wide: bool) -> Numbers:
     a.left_from(V6, V3, 2)
     a.plus(V6, V7)
     a.word(V0, V6)
-    a.copy(V1, V0)
-    _in_order(a, V0, V1, V1, "threshold")
     a.go_if("lt", V0, V4, "upper half")
     a.copy(V5, V3)
     a.go("search")

@@ -20,6 +20,61 @@ def _split_words(a: Scalar, value: int, base: int, spare: int) -> None:
             a.right(value, spare)
 
 
+def start(a: Scalar, f: Frame) -> None:
+    """Store the sums to begin with. V1: where; V2: the table, which moves on to the trees; V4: how many."""
+    a.number(V3, 1)
+    a.left(V3, MIDDLE.bit_length() - 1)
+    a.put(V3, f["middle"])
+    a.label("base")
+    a.word(V3, V2)
+    a.step(V2, 4)
+    _split_words(a, V3, V1, V5)
+    a.step(V1, 4)
+    a.step(V4, -1)
+    a.go_if_not_zero_now(V4, "base")
+
+
+def begin_tree(a: Scalar, f: Frame) -> None:
+    """V4: the first node of the next tree of V2."""
+    a.word(V4, V2)
+    a.step(V2, 4)
+    a.left(V4, 2)
+    a.get(V5, f["q"])
+    a.plus(V4, V5)
+
+
+def leaf(a: Scalar, f: Frame) -> None:
+    """Add what the leaf in V4 says. V1: the sums. Clobbers V3 to V7."""
+    a.word(V5, V4)
+    a.go_if_zero("eq", V5, "added")
+    a.label("add")
+    a.step(V4, 8)
+    a.word(V6, V4)
+    a.left(V6, 2)
+    a.plus(V6, V1)
+    a.byte(V7, V6, 3)
+    for k in (2, 1, 0):
+        a.left(V7, 8)
+        a.byte(V3, V6, k)
+        a.plus(V7, V3)
+    a.word(V3, V4, 4)
+    a.plus(V7, V3)
+    a.get(V3, f["middle"])
+    a.minus(V7, V3)
+    _split_words(a, V7, V6, V3)
+    a.step(V5, -1)
+    a.go_if_not_zero_now(V5, "add")
+    a.label("added")
+
+
+def end_tree(a: Scalar, f: Frame) -> None:
+    """Go on with the next tree."""
+    a.get(V3, f["roots"])
+    a.step(V3, -1)
+    a.put(V3, f["roots"])
+    a.go_if_zero("ne", V3, "tree", far=True)
+
+
 def trees(a: Scalar, wide: bool) -> Scalar:
     """The kernel. V0: the ranks; V1: the sums; V2: the table; V4: a node. wide: ranks of two bytes."""
     f = FRAME
@@ -28,28 +83,15 @@ def trees(a: Scalar, wide: bool) -> Scalar:
     a.left(V3, 8)
     a.step(V3, 255)
     a.put(V3, f["low"])
-    a.number(V3, 1)
-    a.left(V3, MIDDLE.bit_length() - 1)
-    a.put(V3, f["middle"])
     a.get(V0, f["x"])
     a.get(V1, f["y"])
     a.get(V2, f["q"])
     a.get(V4, f["targets"])
-    a.label("base")
-    a.word(V3, V2)
-    a.step(V2, 4)
-    _split_words(a, V3, V1, V5)
-    a.step(V1, 4)
-    a.step(V4, -1)
-    a.go_if_not_zero_now(V4, "base")
+    start(a, f)
     a.get(V1, f["y"])
 
     a.label("tree")
-    a.word(V4, V2)
-    a.step(V2, 4)
-    a.left(V4, 2)
-    a.get(V5, f["q"])
-    a.plus(V4, V5)
+    begin_tree(a, f)
     a.go("node")
     a.label("low")
     a.step(V4, 8)
@@ -77,29 +119,7 @@ def trees(a: Scalar, wide: bool) -> Scalar:
     a.go("node")
 
     a.label("leaf")
-    a.word(V5, V4)
-    a.go_if_zero("eq", V5, "added")
-    a.label("add")
-    a.step(V4, 8)
-    a.word(V6, V4)
-    a.left(V6, 2)
-    a.plus(V6, V1)
-    a.byte(V7, V6, 3)
-    for k in (2, 1, 0):
-        a.left(V7, 8)
-        a.byte(V3, V6, k)
-        a.plus(V7, V3)
-    a.word(V3, V4, 4)
-    a.plus(V7, V3)
-    a.get(V3, f["middle"])
-    a.minus(V7, V3)
-    _split_words(a, V7, V6, V3)
-    a.step(V5, -1)
-    a.go_if_not_zero_now(V5, "add")
-    a.label("added")
-    a.get(V3, f["roots"])
-    a.step(V3, -1)
-    a.put(V3, f["roots"])
-    a.go_if_zero("ne", V3, "tree", far=True)
+    leaf(a, f)
+    end_tree(a, f)
     a.leave(f)
     return a
