@@ -54,31 +54,33 @@ def test_models_in_parts_give_the_bytes_of_one_thread(divided: type[Divided], na
 WEIGHTS = np.random.default_rng(1).integers(-127, 128, (48, 64)).astype(np.int8)
 
 
-@pytest.mark.parametrize("kind", ["floats", "bytes", "pixels"])
-@pytest.mark.parametrize("rows", [1, 7, 130])
+@pytest.mark.parametrize("kind", ["floats", "bytes", "offset bytes", "pixels"])
+@pytest.mark.parametrize("rows", [1, 7, 130, 400])
 def test_files_in_parts_have_weights_in_the_order_of_their_kernels(
     divided: type[Divided], tmp_path: Path, kind: str, rows: int
 ) -> None:
     x = np.random.default_rng(0).integers(-9, 10, (1, 16, 3, rows + 2) if kind == "pixels" else (rows, 48))
-    q = emberlet.asarray(WEIGHTS.ravel()[:2304].reshape(16, 16, 3, 3) if kind == "pixels" else WEIGHTS)
-    scale = np.float32(0.5)
+    scale, zero = np.float32(0.5), np.uint8(128 if kind == "offset bytes" else 0)
+    real = WEIGHTS.ravel()[:2304].reshape(16, 16, 3, 3) if kind == "pixels" else WEIGHTS
+    q = emberlet.asarray((real.astype(np.int32) + 128).astype(np.uint8) if zero else real)
 
     def model(x: Any) -> Any:
         w = q.to_device(x.backend)
         if kind == "floats":
             return x @ w.astype("float32")
         levels = F.dequantize_linear(F.quantize_linear(x, scale, dtype="int8"), scale)
-        w = F.dequantize_linear(w, scale)
+        w = F.dequantize_linear(w, scale, zero if zero else None)
         return F.conv(levels, w) if kind == "pixels" else levels @ w
 
     path = tmp_path / "model.wasm"
     plan_file.save(str(path), model, emberlet.asarray(x.astype(np.float32) / 2), inputs=["x"])
     (found,) = plan_file.load(str(path)).run(x.astype(np.float32) / 2)
-    real = np.asarray(q) * (1.0 if kind == "floats" else 0.5)
-    wide = [emberlet.asarray(a, dtype="float64", backend="numpy") for a in (x / 2, real)]
+    wide = [emberlet.asarray(a, backend="numpy") for a in (x / 2, real * (1.0 if kind == "floats" else 0.5))]
     want = np.asarray(F.conv(*wide) if kind == "pixels" else wide[0] @ wide[1])
     np.testing.assert_array_equal(np.asarray(found), want)  # all sums are exact
     assert divided.shared
+    (_, image, _), *_ = divided.files
+    assert kind != "floats" or not image.scratch_room, "no run copies a matrix of floats"
 
 
 def test_small_models_have_one_thread() -> None:

@@ -24,7 +24,7 @@ from ..record.node import Node, topological
 from .file import NAME, SIMD, VERSION, VERSION_OPEN
 from .image import Image
 from .kernels.contraction import PANEL_ORDER as FLOAT_ORDER
-from .kernels.integers import ORDER, WIDTH
+from .kernels.integers import ORDER, WIDTH, is_offset
 from .kernels.table import Options
 from .prepare import materialize, prepare
 from .sections import checksum
@@ -180,7 +180,7 @@ def _order_weights(roots: Sequence[Any], narrow: dict[int, Any]) -> None:
         if node.op not in ("matmul", "conv"):
             continue
         reader, matrix = node, node.srcs[1]
-        while readers[id(matrix)] == 1 and _is_number_by_number(matrix):
+        while readers[id(matrix)] == 1 and (matrix.op == "cast" or is_offset(matrix)):
             reader, matrix = matrix, matrix.srcs[0]
         weight = matrix
         while readers[id(weight)] == 1 and weight.op == "reshape":
@@ -191,11 +191,6 @@ def _order_weights(roots: Sequence[Any], narrow: dict[int, Any]) -> None:
                 reader.srcs = tuple(view if s is matrix else s for s in reader.srcs)
 
 
-def _is_number_by_number(node: Any) -> bool:
-    """Whether a node is a weight as wider integers, or less its zero point."""
-    return bool(node.op == "cast" or (node.op == "binary" and node.arg == "sub" and node.srcs[1].op == "full"))
-
-
 def _view(node: Any, weight: Any, shape: tuple[int, ...], plain: bool) -> Node | None:
     """A view of this shape of a product's weight in the order in which its kernel reads it; None if that is the order
     it has. plain: whether nothing is computed of its elements."""
@@ -204,13 +199,7 @@ def _view(node: Any, weight: Any, shape: tuple[int, ...], plain: bool) -> Node |
         return _channels_last(weight, shape) if kind == "int32" and bits else None
     if kind == "float32" and plain and weight.word == "f32":
         return _panels(weight, shape, FLOAT_ORDER)
-    casts = not plain and kind == "int32" and bits
-    return _panels(weight, shape, ORDER) if casts and _has_rows(node) else None
-
-
-def _has_rows(node: Any) -> bool:
-    """Whether a product has more rows than one: a single row of integers reads the weights along the columns."""
-    return any(is_open(d) or d > 1 for d in node.shape[:-1])
+    return _panels(weight, shape, ORDER) if not plain and kind == "int32" and bits else None
 
 
 def _panels(weight: Any, shape: tuple[int, ...], order: tuple[int, ...]) -> Node | None:

@@ -22,6 +22,7 @@ ORDER = (1, 3, 0, 2)  # from (panels, pairs, WIDTH, 2) to (pairs, 2, panels, WID
 _WIDE = 8  # vectors of columns of a single row, whose right operand is not copied
 MOST_ROWS = 8  # of a tile: more take twice as long to compile, since what follows the sums is long, and no less to run
 FEW_ROWS = 5  # of a tile of vectors of four: a product takes a register beside its operands, and x86 has 16 in all
+_MANY_TILES = 64  # to some of which widening a panel is little
 _LOAD_EIGHT = {"i8": "v128.load8x8_s", "u8": "v128.load8x8_u"}
 
 
@@ -42,10 +43,15 @@ def integer_contraction(item, stored, name, options):
     return writer.kernel(name)
 
 
+def is_offset(node):
+    """Whether a node is another one less a known number."""
+    return node.op == "binary" and node.arg == "sub" and node.srcs[1].op == "full"
+
+
 def panels_of(weight):
     """The node of the panels, of which the right operand of a product is a view and a cast of 8-bit integers to wider
-    ones; None for other operands."""
-    while weight.op == "cast" and weight.dtype.bits > 8:
+    ones, less a constant zero point; None for other operands."""
+    while weight.srcs and weight.dtype.bits > 8 and (weight.op == "cast" or is_offset(weight)):
         weight = weight.srcs[0]
     if weight.op != "reshape" or weight.srcs[0].op != "permute" or weight.srcs[0].arg != ORDER:
         return None
@@ -94,7 +100,9 @@ class _Integers(Contraction):
             pairs *= extent
         self.pairs = pairs  # of terms, in a row or a column
         self.panels = self._stored_panels()
-        self.direct = self.panels is None and not is_open(what.rows) and what.rows == 1
+        one = not is_open(what.rows) and what.rows == 1
+        self.direct = self.panels is None and one
+        self.in_place = self.panels is not None and one
         if self.direct and what.columns >= self.lanes * _WIDE:
             self.vectors = _WIDE
 
@@ -102,19 +110,26 @@ class _Integers(Contraction):
         """As in Contraction; but threads that share panels all pack the whole left operand, and those that share the
         tiles of stored panels only widen these."""
         Contraction._share(self, panels)
-        rows = self.what.rows
-        if self.panels is not None and not is_open(rows) and (rows + self.rows - 1) // self.rows >= split.ENOUGH:
-            self.shared, self.f.repeats = 2, False
+        if self.panels is None or is_open(self.what.rows):
+            return
+        tiles = (self.what.rows + self.rows - 1) // self.rows
+        if tiles >= split.ENOUGH:
+            self.shared, self.f.repeats = 2, tiles < _MANY_TILES
 
     def _stored_panels(self):
-        """(the slot of the right operand, how eight numbers are loaded), if it holds panels of 8 bits; else None."""
+        """(the slot of the right operand, how eight numbers are loaded, their zero point), if it holds panels of 8
+        bits; else None."""
         found = None if self.taps or self.lanes * self.vectors != WIDTH else panels_of(self.node.srcs[1])
-        value = self.right
-        while value.op == "cast" or (value.op == "function" and value.attr == ("wrap_i", "16u")):
+        value, zero = self.right, 0
+        while found is not None and value.op != "load":
+            if value.op == "sub" and value.args[1].op == "const":
+                zero += value.args[1].attr
+            elif value.op != "cast" and (value.op != "function" or value.attr != ("wrap_i", "16u")):
+                return None
             value = value.args[0]
-        if found is None or value.op != "load" or self.low.slots.types[value.attr[0]] != found.word:
+        if found is None or self.low.slots.nodes[value.attr[0]] is not found:
             return None
-        return value.attr[0], _LOAD_EIGHT[found.word]
+        return value.attr[0], _LOAD_EIGHT[found.word], zero
 
     def serves_one_row(self):
         """Whether the right operand can be read in place: a matrix whose columns are neighbors."""
@@ -138,14 +153,15 @@ class _Integers(Contraction):
         self.panel_bytes = self.pairs * width * 4
         whole = 4 * self.lanes
         self.left_bytes = (what.rows * self.pairs * 4 + whole - 1) // whole * whole
-        together = panels if self.direct else self._together(panels)
-        f.scratch = self.left_bytes + (0 if self.direct else together * self.panel_bytes)
+        in_place = self.direct or self.in_place
+        together = panels if in_place else self._together(panels)
+        f.scratch = self.left_bytes + (0 if in_place else together * self.panel_bytes)
         self.packed_left = e.addresses["scratch"]
         self._share(panels)
         self._open_grid()
         self._pack_left()
         self.panels_at = f.let(op("i32.add", self.packed_left, i32(self.left_bytes)))
-        self._blocks(panels, together, None if self.direct else self._pack)
+        self._blocks(panels, together, None if in_place else self._pack)
         e.close()
         return finish(e, name, slots)
 
@@ -302,10 +318,15 @@ class _Integers(Contraction):
         many = 4 if self.pairs % 4 == 0 else 1
         e.loop("pair", self.pairs, many)
         for n in range(2 * many):
-            f.do(memory("v128.store", f.get(to), memory(self.panels[1], f.get(at), offset=8 * n), offset=16 * n))
+            f.do(memory("v128.store", f.get(to), self._of_panel(at, n), offset=16 * n))
         f.set(at, op("i32.add", f.get(at), i32(16 * many)))
         f.set(to, op("i32.add", f.get(to), i32(32 * many)))
         e.close()
+
+    def _of_panel(self, at, n):
+        """Vector n of int16 from an address in a stored panel."""
+        out = memory(self.panels[1], self.f.get(at), offset=8 * n)
+        return op("i16x8.sub", out, op("i16x8.splat", i32(self.panels[2]))) if self.panels[2] else out
 
     def _write_pairs(self, to, eight):
         """Write all pairs of terms of a panel; eight(): eight columns of the current term."""
@@ -357,10 +378,30 @@ class _Integers(Contraction):
             self._row(first_row)
             return
         sums = self._zeros()
+        if self.in_place:
+            self._add_panel(sums[0])
+            self._store_tile(first_row, sums)
+            return
         line, step = 4 * self.pairs, 4 * self.lanes * self.vectors
         left = op("i32.add", self.packed_left, op("i32.mul", first_row, i32(line)))
         packed_products(self, sums, left, line, self.pairs, step, self._add_product)
         self._store_tile(first_row, sums)
+
+    def _add_panel(self, sums):
+        """Add the products of the only row and a stored panel, which is read in place."""
+        e, f = self.e, self.f
+        a, b, left = f.local("i32"), f.local("i32"), f.local("v128")
+        f.set(a, self.packed_left)
+        f.set(b, self.stored)
+        many = 4 if self.pairs % 4 == 0 else 1
+        e.loop("pair", self.pairs, many)
+        for u in range(many):
+            f.set(left, memory("v128.load32_splat", f.get(a), offset=4 * u))
+            for v in range(2):
+                self._add_product(sums[v], f.get(left), self._of_panel(b, 2 * u + v))
+        f.set(a, op("i32.add", f.get(a), i32(4 * many)))
+        f.set(b, op("i32.add", f.get(b), i32(16 * many)))
+        e.close()
 
     def _row(self, first_row):
         """Sum and store a part of the only row, reading the right operand in place."""
