@@ -242,14 +242,12 @@ def _moved(
 
 
 def _floats_paneled(data: Any, terms: int, columns: int) -> bytes:
-    data = memoryview(data).cast("B").cast("Q")  # two columns
-    out = bytearray(4 * terms * columns)
-    words = memoryview(out).cast("Q")
-    each, row = WIDTH // 2, columns // 2
-    for term in range(terms):
-        for n in range(each):
-            words[term * each + n :: terms * each] = data[term * row + n : (term + 1) * row : each]
-    return bytes(out)
+    data, line, width = bytes(data), 4 * columns, 4 * WIDTH
+
+    def panel(first: int) -> bytes:
+        return b"".join([data[at : at + width] for at in range(first, terms * line, line)])
+
+    return b"".join([panel(first) for first in range(0, line, width)])
 
 
 def _bytes_paneled(data: Any, terms: int, columns: int) -> bytes:
