@@ -83,6 +83,8 @@ const commands = {
       await route.fulfill({ response, body: `${code};\n${await response.text()}` });
     })),
   unblock: async ({ page }) => void (await pages.get(page).context.unrouteAll()),
+  // Prefer light or dark colors from now on.
+  color: async ({ page, scheme }) => void (await pages.get(page).page.emulateMedia({ colorScheme: scheme })),
   screenshot: async ({ page, path, full = false }) => void (await pages.get(page).page.screenshot({ path, fullPage: full })),
   click: async ({ page, selector }) => void (await pages.get(page).page.click(selector)),
   // Choose files of an <input type="file">.
