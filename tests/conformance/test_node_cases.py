@@ -11,13 +11,16 @@ import onnx
 import pytest
 from emberlet.codegen.ops import REGISTRY
 from support.draws import draw
+from support.every_backend import WGPU
 
 from tools.paths import ROOT
 
 from .cases import SLOW_IN_PYTHON, node_cases, operators, run_case
 
 CHUNK = 48  # cases to a test: one test each would cost pytest more than the cases take
-BACKENDS = ("numpy", "numpy compiled", "python", "wasm", "native")
+# A run has one of so many cases of a chunk, others each time.
+SHARES = {"numpy": 1, "numpy compiled": 3, "python": 3, "wasm": 3, "native": 3, "wgpu": 8}
+BACKENDS = [*list(SHARES)[:-1], WGPU]
 NAMES = sorted(node_cases())
 
 
@@ -42,8 +45,8 @@ def _operators(name: str) -> str:
 def test_node_cases_give_the_expected_outputs(names: list[str], backend: str) -> None:
     if backend in ("wasm", "native"):
         pytest.importorskip({"wasm": "wasmtime", "native": "llvmlite"}[backend])
-    if backend != "numpy" and len(names) > 1:  # one of two, the other one in other runs
-        names = names[draw(names[0], backend).randrange(2) :: 2]
+    if len(names) > 1:
+        names = names[draw(names[0], backend).randrange(SHARES[backend]) :: SHARES[backend]]
     failures = []
     for name in names:
         if backend == "python" and name in SLOW_IN_PYTHON:

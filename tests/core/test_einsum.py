@@ -11,8 +11,8 @@ from emberlet import functional as F
 from emberlet.errors import ShapeError
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.backends import tensor
 from support.every_backend import EVERY
-from support.onnx_functions.call import backend_of, to_array, to_tensor
 from support.rows import every
 
 CASES = [
@@ -54,7 +54,7 @@ def test_equals_numpy(case: tuple[Any, ...], backend: str) -> None:
     equation, *shapes = case
     rng = np.random.default_rng(1)
     arrays = [rng.normal(size=shape).astype(np.float32) for shape in shapes]
-    found = F.einsum(equation, *[to_tensor(a, backend_of(backend)) for a in arrays])
+    found = F.einsum(equation, *[tensor(a, backend) for a in arrays])
     # NumPy does not broadcast a length of 1 that a letter names.
     axes: dict[str, int] = {}
     for term, shape in zip(equation.replace(" ", "").split("->")[0].split(","), shapes, strict=True):
@@ -63,7 +63,7 @@ def test_equals_numpy(case: tuple[Any, ...], backend: str) -> None:
     wide = []
     for term, array in zip(equation.replace(" ", "").split("->")[0].split(","), arrays, strict=True):
         wide.append(array if "." in term else np.broadcast_to(array, [axes[letter] for letter in term]))
-    np.testing.assert_allclose(to_array(found), np.einsum(equation, *wide), rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(np.asarray(found), np.einsum(equation, *wide), rtol=1e-5, atol=1e-5)
 
 
 @settings(max_examples=60, deadline=None)
@@ -76,8 +76,8 @@ def test_equals_numpy_on_random_equations(data: st.DataObject) -> None:
     result = data.draw(st.permutations(letters))[: data.draw(st.integers(0, len(letters)))]
     equation = ",".join("".join(t) for t in terms) + "->" + "".join(result)
     arrays = [np.arange(1, 1 + np.prod([sizes[c] for c in t], dtype=int)).reshape([sizes[c] for c in t]) for t in terms]
-    found = F.einsum(equation, *[to_tensor(a, backend_of("numpy")) for a in arrays])
-    np.testing.assert_array_equal(to_array(found), np.einsum(equation, *arrays))
+    found = F.einsum(equation, *[tensor(a, "numpy") for a in arrays])
+    np.testing.assert_array_equal(np.asarray(found), np.einsum(equation, *arrays))
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from emberlet import functional as F
 from emberlet.errors import IndexingError
+from support.backends import tensor
 from support.every_backend import EVERY
-from support.onnx_functions.call import backend_of, to_array, to_tensor
 from support.onnxruntime_node import run_node
 
 BATCH, HEADS, SHARED, SIZE = 2, 4, 2, 16
@@ -20,11 +20,11 @@ def normal(seed: int, *shape: int) -> Any:
 
 
 def tensors(backend: str, *arrays: Any) -> list[Any]:
-    return [None if a is None else to_tensor(a, backend_of(backend)) for a in arrays]
+    return [None if a is None else tensor(a, backend) for a in arrays]
 
 
 def agree(found: Any, expected: Any) -> None:
-    np.testing.assert_allclose(to_array(found), expected, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-4, atol=1e-5)
 
 
 def apart(packed: Any) -> list[Any]:
@@ -74,9 +74,9 @@ def test_masks_of_integers(mask: Any, causal: int) -> None:
 @pytest.mark.parametrize("backend", EVERY)
 def test_queries_before_the_first_key_see_none(backend: str) -> None:
     q, k, v = tensors(backend, normal(0, 1, 3, 4), normal(1, 1, 1, 4), normal(2, 1, 1, 2))
-    found = to_array(F.multi_head_attention(q, k, v, num_heads=2, is_causal=True)[0])
+    found = np.asarray(F.multi_head_attention(q, k, v, num_heads=2, is_causal=True)[0])
     wanted = np.zeros((1, 3, 2), np.float32)
-    wanted[:, 2:] = to_array(v)
+    wanted[:, 2:] = np.asarray(v)
     np.testing.assert_array_equal(found, wanted)
 
 
@@ -134,7 +134,7 @@ def grouped(past: int, new: int, lengths: list[int], **attributes: Any) -> None:
         for cache, wanted in zip(found[1:], expected[1:], strict=True):
             assert cache.shape == wanted.shape
             for i, n in enumerate(lengths):  # the rows after it are undefined
-                np.testing.assert_allclose(to_array(cache)[i, :, :n], wanted[i, :, :n], rtol=1e-4, atol=1e-5)
+                np.testing.assert_allclose(np.asarray(cache)[i, :, :n], wanted[i, :, :n], rtol=1e-4, atol=1e-5)
 
 
 def test_each_sequence_goes_on_where_it_ended() -> None:
@@ -161,8 +161,8 @@ def test_a_cache_of_integers_is_attended_as_floats(backend: str) -> None:
     heads = {"num_heads": 2, "kv_num_heads": 1}
     y, _, present = F.group_query_attention(*tensors(backend, q, k, v, past, values, last), 4, **heads)
     same, *_ = F.group_query_attention(*tensors("numpy", q, k, v, past, values.astype(np.float32), last), 4, **heads)
-    agree(y, to_array(same))
-    np.testing.assert_array_equal(to_array(present)[0, 0], [[0, 1], [2, 3], [3, -2], [1, 4]])
+    agree(y, np.asarray(same))
+    np.testing.assert_array_equal(np.asarray(present)[0, 0], [[0, 1], [2, 3], [3, -2], [1, 4]])
 
 
 @pytest.mark.parametrize("backend", EVERY)

@@ -239,3 +239,14 @@ def test_a_zero_point_has_no_more_values_than_its_operand(
     scale = tensor(np.float32(0.5))
     with pytest.raises(ShapeError, match="zero point"):
         F.matmul_integer_to_float(given[0], given[1], scale, scale, *given[2:])
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (1, 1)])
+@pytest.mark.parametrize("a", [(4,), (3, 4), (2, 3, 4)])
+@pytest.mark.parametrize("b", [(4,), (4, 5)])
+def test_a_scale_of_one_value_adds_no_axis_to_a_quantized_product(backend, a, b, shape):
+    x, y = (tensor(np.ones(s, np.uint8)) for s in (a, b))
+    scale, zero = tensor(np.full(shape, 0.5, np.float32)), tensor(np.zeros(shape, np.uint8))
+    found = F.qlinear_matmul(x, scale, zero, y, scale, zero, scale, zero)
+    assert found.shape == (np.ones(a) @ np.ones(b)).shape
+    assert found.reshape((-1,)).tolist() == [2] * found.size

@@ -11,8 +11,8 @@ import pytest
 from emberlet import functional as F
 from emberlet.errors import EmberletError
 from onnx import TensorProto, helper
+from support.backends import tensor
 from support.every_backend import EVERY
-from support.onnx_functions.call import backend_of, to_array, to_tensor
 from support.rows import every
 
 GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
@@ -125,14 +125,14 @@ def keywords(op: str, options: dict[str, Any], inputs: list[Any]) -> dict[str, A
 
 def call(op: str, options: dict[str, Any], inputs: list[Any], **more: Any) -> list[np.ndarray[Any, Any]]:
     function = getattr(F, op.lower())
-    return [to_array(x) for x in function(*inputs[:4], **keywords(op, options, inputs), **more)]
+    return [np.asarray(x) for x in function(*inputs[:4], **keywords(op, options, inputs), **more)]
 
 
 @pytest.mark.parametrize("backend", EVERY)
 @every(("op", "options"), CASES)
 def test_equals_onnxruntime(op: str, options: dict[str, Any], backend: str) -> None:
     inputs = arrays(op, options)
-    tensors = [None if x is None else to_tensor(x, backend_of(backend)) for x in inputs]
+    tensors = [None if x is None else tensor(x, backend) for x in inputs]
     for found, expected in zip(call(op, options, tensors), by_onnxruntime(op, options, inputs), strict=True):
         np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
 
@@ -142,7 +142,7 @@ def test_equals_onnxruntime(op: str, options: dict[str, Any], backend: str) -> N
 def test_batch_first_moves_the_batch_of_everything_but_weights(op: str, direction: str) -> None:
     options = {"direction": direction, "state": True}
     inputs = arrays(op, options)
-    usual = [None if x is None else to_tensor(x, backend_of("numpy")) for x in inputs]
+    usual = [None if x is None else tensor(x, "numpy") for x in inputs]
     moved = [t if t is None or i not in (0, 5, 6) else t.permute_dims((1, 0, 2)) for i, t in enumerate(usual)]
     expected = call(op, options, usual)
     y, *states = call(op, options, moved, batch_first=True)
@@ -152,10 +152,10 @@ def test_batch_first_moves_the_batch_of_everything_but_weights(op: str, directio
 
 
 def test_functions_may_stand_for_names_of_activations() -> None:
-    inputs = [None if x is None else to_tensor(x, backend_of("numpy")) for x in arrays("RNN", {})]
+    inputs = [None if x is None else tensor(x, "numpy") for x in arrays("RNN", {})]
     named = F.rnn(*inputs[:4], activations=["Relu"])
     own = F.rnn(*inputs[:4], activations=[F.relu])
-    np.testing.assert_array_equal(to_array(named[0]), to_array(own[0]))
+    np.testing.assert_array_equal(np.asarray(named[0]), np.asarray(own[0]))
 
 
 def test_usual_activations_take_the_backend_s_own_loop_by_name_and_as_functions(monkeypatch: Any) -> None:

@@ -11,8 +11,8 @@ import pytest
 from emberlet import functional as F
 from emberlet.errors import EmberletError, ShapeError
 from onnx import helper, numpy_helper
+from support.backends import tensor
 from support.every_backend import EVERY
-from support.onnx_functions.call import backend_of, to_array, to_tensor
 from support.rows import every
 
 COORDINATES = ["half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric"]
@@ -46,7 +46,7 @@ def image(*shape: int) -> Any:
 
 
 def check(x: Any, backend: str = "numpy", **options: Any) -> None:
-    found = to_array(F.resize(to_tensor(x, backend_of(backend)), **options))
+    found = np.asarray(F.resize(tensor(x, backend), **options))
     expected = by_onnxruntime(x, **{k: int(v) if isinstance(v, bool) else v for k, v in options.items()})
     assert found.shape == expected.shape
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
@@ -88,11 +88,11 @@ def test_by_scales_that_do_not_divide(coordinates: str, scales: list[float]) -> 
 @pytest.mark.parametrize("sizes", [[1, 2, 4, 5], [1, 2, 3, 40], [1, 2, 2, 2]])
 def test_antialias(mode: str, sizes: list[int]) -> None:
     x = image(1, 2, 31, 23)
-    found = to_array(F.resize(to_tensor(x, backend_of("numpy")), sizes=sizes, mode=mode, antialias=True))
+    found = np.asarray(F.resize(tensor(x, "numpy"), sizes=sizes, mode=mode, antialias=True))
     expected = by_onnxruntime(x, sizes=sizes, mode=mode, antialias=1, exclude_outside=1)
     # onnxruntime leaves out what lies outside; emberlet does so where asked, as ONNX says.
-    inside = F.resize(to_tensor(x, backend_of("numpy")), sizes=sizes, mode=mode, antialias=True, exclude_outside=True)
-    np.testing.assert_allclose(to_array(inside), expected, rtol=1e-4, atol=1e-5)
+    inside = F.resize(tensor(x, "numpy"), sizes=sizes, mode=mode, antialias=True, exclude_outside=True)
+    np.testing.assert_allclose(np.asarray(inside), expected, rtol=1e-4, atol=1e-5)
     assert found.shape == expected.shape
 
 
@@ -120,17 +120,17 @@ def test_aspect_ratio_may_be_kept(policy: str) -> None:
 
 def test_some_axes_only_in_their_own_order() -> None:
     x = image(2, 3, 4, 5)
-    tensor = to_tensor(x, backend_of("numpy"))
-    one = to_array(F.resize(tensor, sizes=[10, 8], axes=[3, 2], mode="linear"))
-    two = to_array(F.resize(tensor, sizes=[2, 3, 8, 10], mode="linear"))
+    given = tensor(x, "numpy")
+    one = np.asarray(F.resize(given, sizes=[10, 8], axes=[3, 2], mode="linear"))
+    two = np.asarray(F.resize(given, sizes=[2, 3, 8, 10], mode="linear"))
     np.testing.assert_allclose(one, two, rtol=1e-5, atol=1e-6)
 
 
 def test_integers_stay_integers() -> None:
     x = np.arange(12, dtype=np.uint8).reshape(1, 1, 3, 4) * 20
     check(x, scales=[1, 1, 2, 2], mode="nearest")
-    found = to_array(F.resize(to_tensor(x, backend_of("numpy")), sizes=[1, 1, 6, 8], mode="linear"))
-    exact = to_array(F.resize(to_tensor(x.astype(np.float32), backend_of("numpy")), sizes=[1, 1, 6, 8], mode="linear"))
+    found = np.asarray(F.resize(tensor(x, "numpy"), sizes=[1, 1, 6, 8], mode="linear"))
+    exact = np.asarray(F.resize(tensor(x.astype(np.float32), "numpy"), sizes=[1, 1, 6, 8], mode="linear"))
     np.testing.assert_array_equal(found, np.rint(exact).astype(np.uint8))
 
 
@@ -173,7 +173,7 @@ def test_interpolate_wants_one_size_or_scale_for_each_axis() -> None:
 @pytest.mark.parametrize("mode", ["nearest", "linear", "cubic"])
 @pytest.mark.parametrize("backend", EVERY)
 def test_an_empty_axis_stays_empty_and_gets_no_elements(mode: str, policy: str, backend: str) -> None:
-    x = el.zeros((2, 0, 3), backend=backend_of(backend))
+    x = el.zeros((2, 0, 3), backend=backend)
     with pytest.raises(ShapeError, match="make 4"):
         F.resize(x, sizes=[2, 4, 3], mode=mode, keep_aspect_ratio_policy=policy)
     if policy == "stretch":

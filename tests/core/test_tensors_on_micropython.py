@@ -116,6 +116,32 @@ EXPRESSIONS = [
     "emberlet.asarray([[1.5, 2.5], [True, 2]])",
     "x.to('python').permute_dims((2, 0, 1)).reshape((5, 8))",
     "F.depth_to_space(image.reshape((1, 8, 3, 3)), 2)",
+    "F.attention(ramp(1, 4, 3, 4), ramp(1, 2, 5, 4), ramp(1, 2, 5, 4), is_causal=True, softcap=2.0)",
+    "F.attention(ramp(1, 3, 8), ramp(1, 5, 8), ramp(1, 5, 8), num_heads=2, window=(1, 1))",
+    "F.multi_head_attention(ramp(1, 3, 2, 3, 4), num_heads=2)[0]",
+    "F.group_query_attention(ramp(1, 1, 16), ramp(1, 1, 8), ramp(1, 1, 8), ramp(1, 2, 3, 4), ramp(1, 2, 3, 4), "
+    "ints((3,), (1,)), 4, num_heads=4, kv_num_heads=2)[0]",
+    "F.rotary_embedding(ramp(1, 2, 3, 4), ramp(9, 2), ramp(9, 2), ints((2,), (1,)))",
+    "F.linear_attention(ramp(1, 3, 8), ramp(1, 3, 4), ramp(1, 3, 6), decay=ramp(1, 3, 1), "
+    "beta=ramp(1, 3, 1), num_heads=2, kv_num_heads=1)[0]",
+    "F.causal_conv(ramp(1, 2, 5), ramp(2, 1, 3), activation='silu')[0]",
+    "F.lstm(ramp(3, 1, 2), ramp(2, 12, 2), ramp(2, 12, 3), ramp(2, 24), direction='bidirectional')[0]",
+    "F.lstm(ramp(3, 1, 2), ramp(1, 12, 2), ramp(1, 12, 3), peepholes=ramp(1, 9), clip=0.3)[1]",
+    "F.gru(ramp(3, 2, 2), ramp(1, 9, 2), ramp(1, 9, 3), ramp(1, 18), sequence_lens=ints((3, 2), (2,)))[0]",
+    "F.rnn(ramp(3, 1, 2), ramp(1, 3, 2), ramp(1, 3, 3), activations=['HardSigmoid'], alphas=[0.3])[0]",
+    "F.quantize_linear(ramp(2, 3), ramp(3) + 2, ints((1, 2, 3), (3,), 'int8'))",
+    "F.qlinear_conv(ints(range(16), (1, 1, 4, 4), 'uint8'), emberlet.asarray(0.1), ints((3,), (), 'uint8'), "
+    "ints(range(9), (1, 1, 3, 3), 'int8'), emberlet.asarray(0.2), "
+    "ints((0,), (), 'int8'), emberlet.asarray(0.5), ints((7,), (), 'uint8'))",
+    "F.matmul_nbits(ramp(1, 32), ints(range(32), (2, 1, 16), 'uint8'), ramp(2), rows=32, columns=2)",
+    "F.resize(ramp(1, 1, 4, 4), sizes=[1, 1, 2, 7], mode='cubic', antialias=True)",
+    "F.resize(ramp(1, 1, 3, 4), scales=[1, 1, 2, 1.5])",
+    "F.einsum('iij->j', ramp(3, 3, 2))",
+    "F.gather_nd(ramp(2, 3, 4), ints((0, 1, 1, -1), (2, 2)))",
+    "F.scatter_nd(ramp(4, 3), ints((0, 3), (2, 1)), ramp(2, 3), 'add')",
+    "F.tensor_scatter(ramp(1, 4, 2), ramp(1, 3, 2), ints((2,), (1,)), mode='circular')",
+    "F.det(ramp(2, 3, 3))",
+    "F.cross_entropy(ramp(2, 3), ints((1, 2), (2,)), ramp(3) + 2, ignore_index=0)",
 ]
 
 SETUP = """
@@ -126,6 +152,8 @@ def ramp(*shape):
     for d in shape:
         n *= d
     return emberlet.asarray([((i * 37) % 23 - 11) / 8 for i in range(n)]).reshape(shape)
+def ints(values, shape, dtype="int64"):
+    return emberlet.asarray(list(values), dtype=dtype).reshape(shape)
 x, w, image, k = ramp(2, 4, 5), ramp(3, 2, 3), ramp(1, 2, 6, 6), ramp(4, 2, 3, 3)
 w4, r4 = ramp(1, 8, 5), ramp(1, 8, 2)
 n = emberlet.asarray([[3, 1, 4, 1], [5, 9, 2, 6], [5, 3, 5, 8]])
