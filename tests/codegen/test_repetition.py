@@ -143,7 +143,7 @@ def _light(name: str, drawn: bool = False) -> onnx.ModelProto:
 LIGHT_NAMES = sorted(p.stem.removeprefix("light_") for p in LIGHT.glob("light_*.onnx"))
 
 
-@pytest.mark.parametrize("name", sorted(set(LIGHT_NAMES) - set(HEAVY)))
+@every("name", sorted(set(LIGHT_NAMES) - set(HEAVY)), share=3)
 def test_a_light_model_is_its_blocks_and_computes_the_same(name: str) -> None:
     inputs = [np.random.default_rng(1).standard_normal((1, 3, 224, 224)).astype(np.float32)]
     lines, _ = _same_and_no_longer(_light(name, drawn=True), inputs)
@@ -281,11 +281,6 @@ def test_drawn_blocks_are_found_and_compute_the_same(seed: int) -> None:
         assert len(lines) < len(plain)
 
 
-@pytest.mark.parametrize("name", ["bert", "resnet50", "bart_traced"])
-def test_the_same_file_gives_the_same_code(name: str) -> None:
-    assert _lines(_architecture(name)) == _lines(_architecture(name))
-
-
 def test_the_code_does_not_depend_on_the_order_of_sets(tmp_path: Path) -> None:
     """The output does not depend on string hashes: with and without names, with options, with caches."""
     files = [ARCHITECTURES / f"{n}.onnx.gz" for n in ("gpt2_cached_traced", "resnet50", "swin_traced")]
@@ -299,7 +294,7 @@ def test_the_code_does_not_depend_on_the_order_of_sets(tmp_path: Path) -> None:
     )
     (tmp_path / "bare.onnx").write_bytes(_architecture("qwen2").SerializeToString())
     said = set()
-    for seed in ("0", "1", "2", "random"):
+    for seed in ("0", "random"):
         command = [sys.executable, "-c", program, *map(str, files), str(tmp_path / "bare.onnx")]
         env = {**os.environ, "PYTHONHASHSEED": seed}
         said.add(subprocess.run(command, env=env, capture_output=True, text=True, check=True, encoding="utf-8").stdout)

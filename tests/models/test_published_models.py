@@ -1,4 +1,7 @@
-"""ONNX models that people published inside Python packages give onnxruntime's results, at the sizes of their use."""
+"""ONNX models that people published inside Python packages give onnxruntime's results, at the sizes of their use.
+
+Each runs in one of the ways, another one in other runs.
+"""
 
 from __future__ import annotations
 
@@ -9,17 +12,20 @@ import emberlet.onnxruntime as ours
 import numpy as np
 import pytest
 from emberlet import asarray
+from support.draws import draw
 from support.loaded import loaded
 from support.published_models import DYNAMIC, MODELS, Arrays, expected
 
 from tools import model_packages
 
+WAYS = ("numpy", "wasm compiled", "onnxruntime")  # a session of emberlet.onnxruntime compiles the model for NumPy
 
-# The session of emberlet.onnxruntime compiles the model for NumPy.
+
 @pytest.mark.needs("model-packages")
-@pytest.mark.parametrize("way", ["numpy", "wasm compiled", "onnxruntime"])
 @pytest.mark.parametrize("name", MODELS)
-def test_a_published_model_gives_onnxruntimes_results(name: str, way: str) -> None:
+def test_a_published_model_gives_onnxruntimes_results(name: str) -> None:
+    way = draw(name).choice(WAYS)
+    print(way)
     run = runner(model_packages.FOLDER / f"{name}.onnx", way, list(expected(name)[0][0]))
     for given, wanted in expected(name):
         for want, got in zip(wanted, run(given), strict=True):

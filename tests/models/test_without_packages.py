@@ -81,7 +81,7 @@ def test_model_runs_alone_and_gives_onnxruntimes_outputs(bare: "subprocess.Popen
 
 
 @pytest.mark.needs("model-packages")
-@pytest.mark.parametrize("name", PUBLISHED)
+@every("name", PUBLISHED, share=3)
 def test_a_published_model_becomes_a_module_alone(bare: "subprocess.Popen[str]", name: str, tmp_path: Path) -> None:
     task = {"model": str(model_packages.FOLDER / f"{name}.onnx"), "folder": str(tmp_path)}
     (length,) = answer(bare, task)

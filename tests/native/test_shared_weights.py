@@ -149,8 +149,8 @@ def test_a_plan_that_grows_keeps_its_weights() -> None:
 @pytest.mark.usefixtures("little")
 def test_what_does_not_fit_into_a_range_gets_another_one_or_has_its_own() -> None:
     model = Net()
-    compiled = [model.compile(backend="native") for _ in range(12)]
-    for n in (2, 4000):  # plans of 3 MB
+    compiled = [model.compile(backend="native") for _ in range(5)]
+    for n in (2, 12_000):  # plans of 9 MB
         for each in compiled:
             check(each, model, n)
     assert len(copies()) > 4
@@ -161,7 +161,7 @@ def test_what_does_not_fit_into_a_range_gets_another_one_or_has_its_own() -> Non
     again = model.compile(backend="native")
     for _ in range(4):  # where there is room, although the first range is full
         again.release()
-        check(again, model, 4000)
+        check(again, model, 12_000)
     assert len(address_ranges.ranges()) <= count + 1
 
 
@@ -171,7 +171,7 @@ def test_the_memory_of_released_plans_is_used_again() -> None:
     kept, compiled = model.compile(backend="native"), model.compile(backend="native")
     check(kept, model, 2)
     before = copies()
-    for n in range(4000, 4016):  # 3 MB each
+    for n in range(12_000, 12_005):  # 9 MB each
         check(compiled, model, n)
         assert copies() == before and len(address_ranges.ranges()) == 1
         compiled.release()
