@@ -8,14 +8,13 @@ from emberlet.sizes.questions import known_equal
 from emberlet.sizes.size import is_open
 
 from .plan.make import make_plan
-from .record import zero_points
+from .record import small_planes, zero_points
 from .record.bounds import interval
 from .record.eight_bits import to_levels
 from .record.level_products import LevelProducts
 from .record.levels import levels
 from .record.node import numbers, refuse_values, signature
 from .record.primitives import Primitives
-from .record.small_planes import product as product_of_planes
 from .run import storage
 from .run.caches import LRUCache
 from .wasm.kernels.split import ENOUGH, LEAST_WORK
@@ -33,7 +32,7 @@ class ArenaBackend(LevelProducts):
     once, (what has `instance()`, the Layout, the bytes that its code takes).
     """
 
-    OVERRIDES: tuple[str, ...] = ("matmul_8bit", "conv_8bit", "matmul_nbits", "to_levels")
+    OVERRIDES: tuple[str, ...] = ("matmul_8bit", "conv_8bit", "matmul_nbits", "to_levels", "extremes")
 
     def __init__(self, index, strict, planning):
         Primitives.__init__(self, index, strict, planning)
@@ -108,23 +107,42 @@ class ArenaBackend(LevelProducts):
         less = None
         if self.multiplies_bytes:
             a, b, less = zero_points.factors(a, b)
+        total = self._integer_product(a, b)
+        return total if less is None else self.binary("sub", total, less)
+
+    def _integer_product(self, a, b):
         shape = shapes.broadcast(a.shape[:-2], b.shape[:-2]) + (a.shape[-2], b.shape[-1])
         a, b = self.cast(a, dtypes.int16), self.cast(b, dtypes.int16)
-        total = self._record("matmul", (a, b), (a, b), "matmul", None, dtypes.int32, shape)
-        return total if less is None else self.binary("sub", total, less)
+        return self._record("matmul", (a, b), (a, b), "matmul", None, dtypes.int32, shape)
 
     def conv_8bit(self, x, weight, bias, stride, padding, dilation, groups):
         """`conv` for int32 values within ±255, in the same way. bias: None."""
-        found = product_of_planes(x, weight, stride, padding, dilation, groups) if self.tracing else None
+        found = small_planes.product(x, weight, stride, padding, dilation, groups) if self.tracing else None
         if found is not None:
             pixels, matrix, shape = found
             return self.reshape(self.matmul_8bit(pixels, matrix), shape)
-        less = None
+        less = total = None
         if self.multiplies_bytes:
             x, weight, padding, less = zero_points.pictures(x, weight, padding)
-        x, weight = self.cast(x, dtypes.int16), self.cast(weight, dtypes.int16)
-        total = self._conv(x, weight, stride, padding, dilation, groups, dtypes.int32)
+            total = self._sums_by_rows(x, weight, stride, padding, dilation)
+        if total is None:
+            x, weight = self.cast(x, dtypes.int16), self.cast(weight, dtypes.int16)
+            total = self._conv(x, weight, stride, padding, dilation, groups, dtypes.int32)
         return total if less is None else self.binary("sub", total, less)
+
+    def _sums_by_rows(self, x, weight, stride, padding, dilation):
+        """A convolution of few pixels as a product, whose columns are channels; None for others."""
+        if [p for p in padding if not known_equal(tuple(p), (0, 0))]:
+            x = self.pad(x, ((0, 0), (0, 0)) + tuple(padding), 0)
+        found = small_planes.seen(x, weight, stride, dilation, self.options.lanes, 2 * self.options.lanes)
+        if found is None:
+            return None
+        rows, matrix, shape = found
+        total = self._integer_product(rows, matrix)
+        if total.shape[1] > shape[1]:
+            total = self.slice(total, (0, 0), (rows.shape[0], shape[1]), (1, 1))
+        total = self.reshape(total, (shape[0], rows.shape[0] // shape[0], shape[1]))
+        return self.reshape(self.permute(total, (0, 2, 1)), shape)
 
     @property
     def multiplies_bytes(self):
@@ -134,6 +152,14 @@ class ArenaBackend(LevelProducts):
     def to_levels(self, x, zero, low, high, dtype):
         """`functional.to_levels` (record/eight_bits.py)."""
         return to_levels(x, zero, low, high, dtype)
+
+    def extremes(self, x):
+        """(the lowest, the highest) of all elements, by one reduction of x and -x."""
+        signs = self.reshape(self.arange(1, -2, 2, x.dtype), (2, 1))
+        both = self.binary("mul", self.reshape(x, (1, x.size)), signs)
+        found = self.reduce("max", both, (1,), False)
+        high, negative = [self.reshape(self.slice(found, (n,), (1,), (1,)), ()) for n in (0, 1)]
+        return self.unary("neg", negative), high
 
     def matmul_nbits(self, x, weight, scales, zero_points=None, group_indices=None, bias=None, **sizes):
         """The composite of that name (functional/quantized/packed_weights.py), in a plan by a kernel that unpacks the

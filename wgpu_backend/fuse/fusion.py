@@ -14,7 +14,7 @@ from emberlet.sizes.questions import known_equal
 from emberlet.sizes.size import typical
 
 from ..record.node import CONSTANTS, ELEMENTWISE, Node, is_inline, is_leaf, topological
-from .items import Item, State, Stored, cost, is_simple, is_table, joined, reads
+from .items import Item, State, Stored, cost, is_picked, is_simple, is_table, joined, reads
 from .packing import aliased, pack, visit_words
 from .rows import find_regions
 
@@ -142,7 +142,7 @@ class Fusion:
         """The highest cost at which `source` is computed inside the kernel of `node` anew at every read."""
         again = reads(node) if len(self.consumers[id(source)]) == 1 else 0
         few = self.options.little // again if again else 0
-        if source.dtype is node.dtype or node.op not in ("matmul", "conv"):
+        if source.dtype is node.dtype or node.op not in ("matmul", "conv") or is_picked(source):
             return max(few, self.options.computed_again)
         # Operands of products with wider sums: kernels pack them once. In a convolution only the weights are packed.
         once = node.op == "matmul" or (source is node.srcs[1] and node.arg[3] == 1)

@@ -3,7 +3,7 @@
 from emberlet.shapes import size
 from emberlet.sizes.size import typical
 
-from ..record.node import CONSTANTS, ELEMENTWISE, is_leaf
+from ..record.node import CONSTANTS, ELEMENTWISE, LOOKUP, is_leaf
 
 # Elementwise operations of about one instruction; all others cost as much as eight of them.
 _CHEAP = (
@@ -69,6 +69,13 @@ def is_simple(node):
 def is_table(node):
     """Whether each element of a node is looked up in a constant table by the element of its index."""
     return node.op == "take" and len(node.srcs[0].shape) == 1 and is_leaf(node.srcs[0])
+
+
+def is_picked(node):
+    """Whether a node's elements are picked by an index: kernels of products read the rows that are stored in place."""
+    while node.op in ("cast", "reshape"):
+        node = node.srcs[0]
+    return node.op in LOOKUP
 
 
 def cost(node):

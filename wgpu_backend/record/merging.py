@@ -8,7 +8,7 @@ from emberlet.sizes.questions import known_equal
 from .node import Node, is_leaf, topological
 
 _PURE = ("unary", "binary", "where", "cast", "bitcast", "reduce", "reshape", "permute", "expand", "full", "slice",
-         "concat", "words")  # fmt: skip
+         "concat", "words", "arange")  # fmt: skip
 
 
 def merge_levels(roots):
@@ -36,6 +36,8 @@ def _merges(node, kept):
 
 def _key(node, numbers):
     """What equal nodes have in common; None for nodes that equal no other one."""
+    if node.op == "arange" and not node.dtype.is_float:
+        return None  # positions: indices that are computed from them cost less than reading them
     if node.op not in _PURE or not _is_plain(node.arg) or not _is_plain(node.shape):
         return None
     return node.op, repr(node.arg), node.dtype.name, node.shape, node.word, tuple([numbers[id(s)] for s in node.srcs])

@@ -1,9 +1,11 @@
-"""Depthwise convolutions of small pictures of integers, as products: a channel's pixels by a matrix of its weights,
+"""Convolutions of small pictures of integers, as products; the sums are the same integers.
+
+Depthwise ones multiply a channel's pixels by a matrix of its weights,
 
     out[n, c, q] = sum over p of x[n, c, p] * matrix[c, p, q].
 
-A window then needs no border and no row of its own in a vector, and taps that never meet the picture cost nothing. The
-sums are the same integers.
+A window then needs no border and no row of its own in a vector, and taps that never meet the picture cost nothing.
+Others with few results a channel multiply what each result sees by the weights, so that the channels fill vectors.
 """
 
 from emberlet import dtypes
@@ -14,6 +16,7 @@ from .host_evaluation import given
 from .node import depends_on_input
 
 PIXELS = 16  # of the largest picture, and of the largest result
+FOUR = 4  # terms that an instruction multiplies
 
 
 def product(x, weight, stride, padding, dilation, groups):
@@ -40,11 +43,58 @@ def product(x, weight, stride, padding, dilation, groups):
     known = host.pad(host.reshape(known, (channels, taps)), ((0, 0), (0, 1)), 0)
     at = host.from_list(picks, dtypes.int32, (size(inside), size(outside)))
     matrix = host.take(known, at, 1)
-    ends = [host.to_list(host.reduce(op, known, (0, 1), False))[0] for op in ("min", "max")]
-    kind = dtypes.int8 if -128 <= ends[0] and ends[1] <= 127 else dtypes.int32  # a plan keeps the former as bytes
-    matrix = backend.from_bytes(host.to_bytes(host.cast(matrix, kind)), kind, matrix.shape)
+    matrix = _constant(backend, matrix)
     pixels = backend.reshape(x, (x.shape[0], channels, 1, size(inside)))
-    return pixels, backend.cast(matrix, dtypes.int32), (x.shape[0], channels) + tuple(outside)
+    return pixels, matrix, (x.shape[0], channels) + tuple(outside)
+
+
+def seen(x, weight, stride, dilation, most, width):
+    """(rows, matrix, the shape of the convolution) for integer tensors without a border and constant weights: a row
+    (terms,) is what a result of each channel is computed from, the matrix (terms, channels) is filled up with zeros to
+    fours of terms and whole tiles, `width` columns. None for groups, few channels, and more than `most` rows."""
+    if weight.shape[1] != x.shape[1] or depends_on_input(weight.data):
+        return None
+    if [d for d in list(x.shape) + list(weight.shape) if is_open(d)]:
+        return None
+    kernel, channels, terms = weight.shape[2:], weight.shape[0], size(weight.shape[1:])
+    outside = [window(x.shape[2 + i], kernel[i], stride[i], (0, 0), dilation[i]) for i in range(len(stride))]
+    rows, host = x.shape[0] * size(outside), x.backend.host
+    known = given(weight.data, host) if 0 < rows <= most and terms and 2 * channels >= width else None
+    if known is None:
+        return None
+    known = host.permute(host.reshape(known, (channels, terms)), (1, 0))
+    more = -terms % FOUR
+    places = _places(x.shape[1:], outside, kernel, stride, dilation, more)
+    found = x.backend.reshape(x, (x.shape[0], size(x.shape[1:])))
+    if places != list(range(found.shape[1])):
+        found = x.backend.take(found, x.backend.from_list(places, dtypes.int32, (size(outside), terms + more)), 1)
+    matrix = _constant(x.backend, host.pad(known, ((0, more), (0, -channels % width)), 0))
+    return x.backend.reshape(found, (rows, terms + more)), matrix, (x.shape[0], channels) + tuple(outside)
+
+
+def _places(inside, outside, kernel, stride, dilation, more):
+    """The places in a picture (channels, *spatial) of what each result sees, and `more` others."""
+    spatial, axes = inside[1:], range(len(kernel))
+    terms = []
+    for n in range(inside[0] * size(kernel)):
+        at, *tap = _place(n, (inside[0],) + tuple(kernel))
+        terms.append(_flat([at] + [tap[i] * dilation[i] for i in axes], inside))
+    places = []
+    for n in range(size(outside)):
+        first = _place(n, outside)
+        first = _flat([first[i] * stride[i] for i in axes], spatial)
+        places += [first + term for term in terms] + [0] * more
+    return places
+
+
+def _constant(backend, known):
+    """The host's integers in int32; a plan keeps those of 8 bits as bytes."""
+    host = backend.host
+    axes = tuple(range(known.ndim))
+    ends = [host.to_list(host.reduce(op, known, axes, False))[0] for op in ("min", "max")]
+    kind = dtypes.int8 if -128 <= ends[0] and ends[1] <= 127 else dtypes.int32
+    found = backend.from_bytes(host.to_bytes(host.cast(known, kind)), kind, known.shape)
+    return backend.cast(found, dtypes.int32)
 
 
 def _place(flat, shape):
@@ -52,6 +102,13 @@ def _place(flat, shape):
     for d in reversed(shape):
         out.insert(0, flat % d)
         flat //= d
+    return out
+
+
+def _flat(place, shape):
+    out = 0
+    for at, d in zip(place, shape):
+        out = out * d + at
     return out
 
 

@@ -2,7 +2,6 @@
 
 from emberlet.errors import UnsupportedError, refuse
 
-from ...fuse.fusion import CHEAP
 from ...kernels.table import describe
 from ...lower.reductions import SPECIFICATIONS
 from . import contraction, depthwise, direct, integers, lines, nest, rows, single_row
@@ -22,7 +21,7 @@ class Options:
     little = 0
     packed_again = 5  # casts and a zero point
     joins_lookups = False
-    numbers_again = CHEAP
+    numbers_again = 64  # kernels compute them before their loops, in less time than another one takes to begin
     packs = None  # products read bytes as they are
     subgroups = False
 
