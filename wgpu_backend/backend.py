@@ -310,6 +310,12 @@ class WgpuBackend(LevelProducts):
 
         return to_levels(x, zero, low, high, dtype) if self.tracing else None
 
+    def range_levels(self, x):
+        """`functional.dynamic_quantize_linear` by one kernel in a plan (record/range_levels.py), or None."""
+        from .record.range_levels import range_levels
+
+        return range_levels(x) if self.tracing else None
+
     def extremes(self, x):
         """(the lowest, the highest) of all elements (record/extremes.py)."""
         from .record.extremes import extremes

@@ -106,6 +106,23 @@ def test_a_residual_block_takes_a_kernel_for_each_convolution(
     assert dispatches == 5  # one packs the input, and the third convolution adds what another one reads
 
 
+def test_a_pool_stores_words(run: Callable[..., Any]) -> None:
+    draw = np.random.default_rng(10)
+    x = drawn(draw, np.uint8, (2, 4, 9, 11))
+    first, second = drawn(draw, np.int8, (8, 4, 3, 3)), drawn(draw, np.int8, (6, 8, 1, 1))
+
+    def model(x: Tensor) -> Tensor:
+        q = F.qlinear_conv(x, 1.0, 3, constant(x, first), 1.0, 0, 64.0, constant(x, np.uint8(99)))
+        return F.conv_integer(F.max_pool(q, 3, stride=2, padding=1), constant(x, second), 99)
+
+    (found,), dispatches = run(model, x)
+    y = levels(convolved(x.astype(np.int64) - 3, first.astype(np.int64), 1, 0, 1, 1), 1 / 64, 99)
+    y = np.pad(y, ((0, 0), (0, 0), (1, 1), (1, 1)))  # with the lowest number
+    y = np.lib.stride_tricks.sliding_window_view(y, (3, 3), (2, 3))[:, :, ::2, ::2].max((4, 5))
+    np.testing.assert_array_equal(found, convolved(y.astype(np.int64) - 99, second.astype(np.int64), 1, 0, 1, 1))
+    assert dispatches == 4  # one packs the input
+
+
 def test_convolutions_write_their_words_into_the_whole(run: Callable[..., Any]) -> None:
     draw = np.random.default_rng(5)
     x = drawn(draw, np.uint8, (1, 4, 8, 8))
@@ -154,7 +171,7 @@ def test_other_kernels_store_words(run: Callable[..., Any], kind: str) -> None:
 
 
 def test_products_of_one_tensor_share_what_its_range_takes(run: Callable[..., Any]) -> None:
-    """A kernel finds the range, another one the levels, and all products read these."""
+    """One kernel finds the range and the levels, and all products read these."""
     draw = np.random.default_rng(7)
     x, square = [draw.normal(size=shape).astype(np.float32) for shape in ((12, 32), (32, 32))]
     weights = [drawn(draw, np.int8, (32, n)) for n in (16, 24, 32)]
@@ -172,7 +189,7 @@ def test_products_of_one_tensor_share_what_its_range_takes(run: Callable[..., An
     for w, one in zip(weights, found, strict=True):
         want = (q @ w) * (scale * np.float32(0.5))
         np.testing.assert_allclose(one, want, rtol=1e-4, atol=float(scale) * 64)
-    assert dispatches == 1 + 2 + 3
+    assert dispatches == 1 + 1 + 3
 
 
 def test_levels_that_are_results_are_read_as_they_are(run: Callable[..., Any]) -> None:
@@ -188,3 +205,24 @@ def test_levels_that_are_results_are_read_as_they_are(run: Callable[..., Any]) -
     np.testing.assert_array_equal(first, want)
     np.testing.assert_array_equal(second, (want.astype(np.int64) - 128) @ w)
     assert dtypes.uint8.name == str(first.dtype)
+
+
+@pytest.mark.parametrize("kind", ["mixed", "zeros", "negative", "positive", "tiny", "nan", "infinite"])
+@pytest.mark.parametrize("shape", [(3, 8), (2, 5, 7), (260, 128)], ids=str)  # by one kernel, and by two
+def test_a_range_is_found_as_on_numpy(gpu: Backend, shape: tuple[int, ...], kind: str) -> None:
+    draw = np.random.default_rng(9)
+    x = draw.normal(size=shape).astype(np.float32)
+    x = {"zeros": x * 0, "negative": -np.abs(x) - 1, "positive": np.abs(x) + 1, "tiny": x * np.float32(1e-37)}.get(
+        kind, x
+    )
+    if kind in ("nan", "infinite"):
+        x[1, 2] = np.nan if kind == "nan" else np.inf
+
+    def model(x: Tensor) -> tuple[Tensor, ...]:
+        return F.dynamic_quantize_linear(x * 1.0)
+
+    found = compile(model, emberlet.asarray(x, backend=gpu), backend=gpu)(x)
+    with np.errstate(all="ignore"):
+        want = model(emberlet.asarray(x, backend=get_backend("numpy")))
+    for one, other in zip(found, want, strict=True):
+        np.testing.assert_array_equal(np.asarray(one), np.asarray(other))

@@ -26,7 +26,8 @@ CHEAP = 3  # a node of at most this cost may be recomputed instead of stored
 _HEAVY = ("matmul", "conv", "dot_bytes", "attention", "packed")
 # Operations whose kernels can take an epilogue.
 _OPENING = ("reduce", "argreduce", "matmul", "conv", "dot_bytes", "pool", "cumulative", "attention", "packed")
-_REREADS = ("attention", "matmul", "conv", "dot_bytes", "pool", "scatter", "sort_runs", "merge_runs", "recurrence")
+_REREADS = ("attention", "matmul", "conv", "dot_bytes", "pool", "scatter", "sort_runs", "merge_runs", "recurrence",
+            "range_levels")  # fmt: skip
 
 
 class Fusion:

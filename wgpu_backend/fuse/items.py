@@ -83,8 +83,8 @@ def cost(node):
         return 1 if node.arg in _CHEAP else 8
     if node.op in ELEMENTWISE:
         return 1
-    if node.op == "words":
-        return 8
+    if node.op in ("words", "bytes"):
+        return 8 if node.op == "words" else 2
     return 2 if node.op in ("pad", "concat", "take", "gather", "random") else 0
 
 

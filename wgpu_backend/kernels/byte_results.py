@@ -1,14 +1,19 @@
 """Kernels whose results are bytes that products read as words (fuse/packing.py): an invocation stores four
 neighbors."""
 
+from emberlet.shapes import size
 from emberlet.sizes.questions import divides, known_equal
 
 from ..lower import index as ix
 from ..lower.contraction import problem
-from ..lower.lowering import after
-from .loop import MAX_ITERATIONS
+from ..lower.kernel_ir import Frame, coordinates
+from ..lower.lowering import Lowering, after
+from ..lower.reductions import specification
+from ..render import wgsl
+from .loop import MAX_ITERATIONS, WORKGROUP, finish, flat, spread
 
 _PRODUCTS = ("matmul", "conv", "dot_bytes")
+_MOST_TAPS = 16  # of a pool whose windows are written out
 
 
 def packs(anchor, chain, in_tiles):
@@ -20,6 +25,9 @@ def packs(anchor, chain, in_tiles):
     if anchor.op == "rows":
         region = anchor.arg
         return known_equal(region.exit.shape, region.full) and byte_axis(anchor, chain) == region.axes[-1]
+    if anchor.op == "pool":
+        few = anchor.arg[0] == "max" and size(anchor.arg[1]) <= _MOST_TAPS
+        return few and anchor.dtype.is_integer and byte_axis(anchor, chain) is not None
     return anchor.op == "attention" and byte_axis(anchor, chain) == 3
 
 
@@ -61,3 +69,35 @@ def _place(shape, axis, byte, chain):
     at = [ix.counter("c{}".format(i), shape[i]) for i in range(len(shape))]
     at[axis] = ix.add(ix.mul(ix.counter("c{}".format(axis), shape[axis] // 4), 4), ix.const(byte))
     return ix.flatten(*after(chain, at, shape))
+
+
+def pooled(item, stored, name):
+    """The Kernel of a pool of integers that gives bytes: an invocation has four, with their windows written out."""
+    anchor = item.anchor
+    axis, shape = byte_axis(anchor, item.chain), tuple(anchor.shape)
+    low = Lowering(item, stored)
+    window = specification(anchor)
+    at = coordinates("g", shape[:axis] + (shape[axis] // 4,) + shape[axis + 1 :])
+    cells = []
+    for byte in range(4):
+        place = list(at)
+        place[axis] = ix.add(ix.mul(at[axis], 4), ix.const(byte))
+        highest = None
+        for taps in _taps(window.extents):
+            value = window.body(low, place, taps)
+            highest = value if highest is None else low.build.make("max", value.type, (highest, value))
+        cells.append(low.place(place, highest))
+    out = wgsl.Renderer(low.slots)
+    out.store_four(cells)
+    count = anchor.count // 4
+    groups = (count + WORKGROUP - 1) // WORKGROUP
+    values = {"workgroup": WORKGROUP, "flat": flat(groups, "lane", WORKGROUP), "body": out.text()}
+    return finish(Frame(name, low.slots, count), "map.wgsl", values, spread(groups))
+
+
+def _taps(extents):
+    """All positions in a window."""
+    out = [[]]
+    for n in extents:
+        out = [taps + [ix.const(i)] for taps in out for i in range(n)]
+    return out

@@ -196,6 +196,20 @@ def _rows(item, stored, options):
     return rows(item, stored, describe(item), options)
 
 
+def _pool(item, stored, options):
+    """By windows that are written out where four bytes are stored as a word; else None."""
+    from .byte_results import pooled
+
+    whole = item.region[0] if item.region else item.node
+    return pooled(item, stored, describe(item)) if whole.word in ("i8", "u8") else None
+
+
+def _range_levels(item, stored, options):
+    from .range_levels import range_levels
+
+    return range_levels(item, stored, describe(item))
+
+
 def _own(item, stored, options):
     from .launch import kernel
 
@@ -217,6 +231,8 @@ def _attention(item, stored, options):
 _SPECIAL = {
     "attention": _attention,
     "kernel": _own,
+    "pool": _pool,
+    "range_levels": _range_levels,
     "rows": _rows,
     "recurrence": _recurrence,
     "matmul": _contraction,

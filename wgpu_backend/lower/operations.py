@@ -128,6 +128,13 @@ def _words(self, node, indices):
     return self.build.make("function", "u32", four, ("word_of_bytes",))
 
 
+def _bytes(self, node, indices):
+    """A signed byte of a word; which one is the last coordinate."""
+    word = self.value(node.srcs[0], list(indices[:-1]))
+    at = self.build.index(indices[-1], "u32")
+    return self.build.make("function", "i32", (word, at), ("byte_of_word",))
+
+
 # -- constants ----------------------------------------------------------------------------------------------------
 
 
@@ -261,4 +268,5 @@ LOWER = {
     "unary": _unary, "binary": _binary, "where": _where, "cast": _cast, "bitcast": _bitcast, "full": _full,
     "arange": _arange, "random": _random, "reshape": _reshape, "permute": _permute, "expand": _expand,
     "slice": _slice, "pad": _pad, "concat": _concat, "take": _take, "gather": _gather, "words": _words,
+    "bytes": _bytes,
 }  # fmt: skip

@@ -21,6 +21,7 @@ from .bounds import interval
 from .host_evaluation import is_evaluated, values_of
 from .levels import REACH, parts
 from .node import depends_on_input, of_open_size, topological
+from .range_levels import words_of
 from .zero_points import sums
 
 FEWEST = 3  # terms in a row: fewer leave most of a word empty
@@ -98,6 +99,9 @@ def words(q, axis):
     """8-bit integers, of uint8 less 128, four neighbors along an axis in each word of uint32; the last one is filled up
     with zeros."""
     backend, node = q.backend, q.data
+    ranged = words_of(q, axis)
+    if ranged is not None:
+        return ranged
     parts = [q]
     if node.op == "concat" and node.arg == axis and not [1 for s in node.srcs if not divides(4, s.shape[axis])]:
         parts = [Tensor(s, s.dtype, s.shape, backend) for s in node.srcs]  # each of whole words

@@ -8,7 +8,7 @@ from emberlet.sizes.questions import known_equal
 from .node import Node, is_leaf, topological
 
 _PURE = ("unary", "binary", "where", "cast", "bitcast", "reduce", "reshape", "permute", "expand", "full", "slice",
-         "concat", "words", "arange")  # fmt: skip
+         "concat", "words", "arange", "range_levels", "bytes")  # fmt: skip
 
 
 def merge_levels(roots):
@@ -30,7 +30,7 @@ def merge_levels(roots):
 
 def _merges(node, kept):
     # `==` would note a guard: the plan would not serve the size 1 of an open axis.
-    small = node.dtype.bits == 8 or node.op == "words" or known_equal(node.count, 1)
+    small = node.dtype.bits == 8 or node.op in ("words", "range_levels") or known_equal(node.count, 1)
     return small and node.op in _PURE and node.op != "full" and node.checks is None and id(node) not in kept
 
 

@@ -13,6 +13,7 @@ CONSTANTS = ("full", "arange", "random")
 MOVEMENT = ("reshape", "permute", "expand", "slice", "pad", "concat")
 ELEMENTWISE = ("unary", "binary", "where", "cast", "bitcast")
 LOOKUP = ("take", "gather")
+VIEWED = ("words", "bytes")  # one as the other
 WIDE = 1 << 14  # from this many elements on, a plain map computes four at a time
 _VIEWS = ("reshape", "permute", "expand")
 
@@ -78,7 +79,7 @@ def is_leaf(node):
 def is_inline(node):
     """Whether the node can be part of another kernel's expression: it needs no kernel of its own."""
     op = node.op
-    return op in ELEMENTWISE or op in MOVEMENT or op in CONSTANTS or op in LOOKUP or op == "words"
+    return op in ELEMENTWISE or op in MOVEMENT or op in CONSTANTS or op in LOOKUP or op in VIEWED
 
 
 def is_wide(node):

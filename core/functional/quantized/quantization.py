@@ -141,6 +141,10 @@ def dynamic_quantize_linear(x):
     if not x.size:  # as in onnxruntime and ONNX's reference
         point = backend.full((), 0, dtypes.uint8)
         return backend.full(x.shape, 0, dtypes.uint8), backend.full((), 1, x.dtype), point
+    fast = operation(backend, "range_levels")
+    found = fast(x) if fast else None
+    if found is not None:
+        return found
     fast = operation(backend, "extremes")
     ends = fast(x) if fast else [backend.reduce(op, x, axes, False) for op in ("min", "max")]
     low, high = backend.binary("minimum", ends[0], zero), backend.binary("maximum", ends[1], zero)

@@ -490,6 +490,16 @@ fn word_of_bytes(a: i32, b: i32, c: i32, d: i32) -> u32 {
     return pack_four(vec4<u32>(vec4<i32>(a, b, c, d)));
 }
 
+fn byte_of_word(word: u32, at: u32) -> i32 {
+    return extractBits(bitcast<i32>(word), 8u * at, 8u);
+}
+
+// Quantized to 8 bits; NaN becomes the lowest level.
+fn level_of(x: f32, scale: f32, point: f32) -> u32 {
+    let y = round(x / scale) + point;
+    return to_u32(minimum_f32(select(0.0, y, y > 0.0), 255.0), 255.0);
+}
+
 fn wrap_i(x: i32, bits: u32) -> i32 {
     let s = 32u - bits;
     return (x << s) >> s;
