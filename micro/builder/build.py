@@ -28,10 +28,18 @@ from .graph import Graph
 from .kernels.layer import Array
 from .plan import plan
 from .program import Program
-from .quantization.agreement import Agreement, compare, notes_on_samples, outputs_of, rounded_weights
+from .quantization.agreement import (
+    FEWEST_LEFT_OUT,
+    Agreement,
+    compare,
+    compare_left_out,
+    notes_on_samples,
+    outputs_of,
+    rounded_weights,
+)
 from .quantization.calibrate import check_samples, observe, ranges_of
 from .quantization.columns import with_columns
-from .quantization.distances import taken_apart
+from .quantization.distances import taken_apart, with_room
 from .quantization.quantize import quantize_graph
 from .quantization.quantize16 import in_8_bits
 from .romfs import romfs_image
@@ -60,6 +68,9 @@ FEWEST_COMPARED, MOST_COMPARED = 64, 1024
 
 WORK_OF_COMPARING = 10_000_000
 """Multiply-accumulates of a comparison, as far as FEWEST_COMPARED allows."""
+
+WORK_OF_PARTS = 200_000_000
+"""Multiply-accumulates of all samples up to which a build also compares on samples that did not give the ranges."""
 
 LEAST_AGREEMENT, LEAST_OF_CLASSES = 0.98, 0.99
 """The least `Agreement.share` with which `emberlet micro build` writes a model in int8, and that of a model whose
@@ -181,36 +192,56 @@ def calibrated(
 
     Raises UnsupportedError if int8 agrees less with float32 than the options want.
     """
-    checked = check_samples(samples, graph)
-    if options.stream is None:  # `put` takes the numbers of a step, and knows no column
-        graph, checked = with_columns(graph, checked)
-    seen = observe(graph, checked)
+    given, checked = graph, check_samples(samples, graph)
+    graph, own = _columns(given, checked, options)
+    seen = observe(graph, own)
     methods = AUTO if options.method == "auto" else (options.method,)
     # With stateful layers the samples are a sequence, so the first ones are used.
-    count = len(next(iter(checked.values())))
+    count = len(next(iter(own.values())))
     work = sum(layer.macs for layer in graph.layers)
     most = min(max(WORK_OF_COMPARING // max(work, 1), FEWEST_COMPARED), MOST_COMPARED)
-    step = 1 if graph.states or any(layer.remembers for layer in graph.layers) else max(1, count // most)
-    some = {name: x[::step][:most] for name, x in checked.items()}
+    sequence = bool(graph.states) or any(layer.remembers for layer in graph.layers)
+    step = 1 if sequence else max(1, count // most)
+    some = {name: x[::step][:most] for name, x in own.items()}
     outputs = outputs_of(graph, some)
-    best: tuple[Graph, Agreement] | None = None
+    best: tuple[Graph, Agreement, str] | None = None
     for method in methods:
-        quantized = quantize_graph(graph, ranges_of(seen, method, options.percentile))
+        quantized = quantize_graph(graph, with_room(ranges_of(seen, method, options.percentile)))
         agreement = compare(graph, quantized, some, outputs)
         if best is None or agreement.rms < best[1].rms:
-            best = quantized, agreement
+            best = quantized, agreement, method
     assert best is not None
-    least = options.least_agreement
+    quantized, agreement, chosen = best
+    _refuse(graph, agreement, options.least_agreement)
+
+    def from_others(graph: Graph, samples: Mapping[str, Array]) -> Graph:
+        graph, own = _columns(graph, samples, options)
+        return quantize_graph(graph, with_room(ranges_of(observe(graph, own), chosen, options.percentile)))
+
+    if options.least_agreement != 0 and not sequence and count >= FEWEST_LEFT_OUT and count * work <= WORK_OF_PARTS:
+        _refuse(graph, compare_left_out(given, checked, outputs, step, from_others), options.least_agreement)
+    return quantized, agreement, notes_on_samples(own, seen, graph)
+
+
+def _columns(graph: Graph, samples: Mapping[str, Array], options: Options) -> tuple[Graph, Mapping[str, Array]]:
+    """As with_columns, except for a stream, whose `put` takes the numbers of a step and knows no column."""
+    return with_columns(graph, samples) if options.stream is None else (graph, samples)
+
+
+def _refuse(graph: Graph, found: Agreement, least: float | None) -> None:
+    """Raise UnsupportedError if int8 agrees less with float32 than `least`, or than LEAST_AGREEMENT says."""
     if least is None:
-        strict = graph.labels and best[1].rms > 1 - LEAST_AGREEMENT
+        strict = graph.labels and found.rms > 1 - LEAST_AGREEMENT
         least = LEAST_OF_CLASSES if strict else LEAST_AGREEMENT
-    if best[1].share < least:
+    one = 0.0
+    if found.left_out and found.same_best is not None:
+        one = 1 / found.samples  # which may differ: ranges from fewer samples are narrower
+    if found.share + one < least:
         raise UnsupportedError(
-            f"{graph.name}: {best[1]}; that is less than {least:.0%} agreement: calibrate with more "
+            f"{graph.name}: {found}; that is less than {least:.0%} agreement: calibrate with more "
             "samples of what the model will see, build it with --float, or take it as it is with --least-agreement "
-            f"{int(max(best[1].share, 0) * 100) / 100:g}"
+            f"{int(max(found.share, 0) * 100) / 100:g}"
         )
-    return *best, notes_on_samples(checked, seen, graph)
 
 
 def pack(program: Program) -> Pack:

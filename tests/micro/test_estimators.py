@@ -14,8 +14,9 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from emberlet.errors import UnsupportedError
-from emberlet.micro.builder.build import BuildResult, Options, build
+from emberlet.micro.builder.build import LEAST_AGREEMENT, BuildResult, Options, build
 from emberlet.micro.builder.from_ir import read_graph
+from emberlet.micro.builder.graph import Graph
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.cross_decomposition import PLSRegression
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
@@ -186,6 +187,33 @@ def test_regressors(name: str, scaled: bool) -> None:
         name in REFUSED_REGRESSORS,
         explained,
     )
+
+
+def support_vectors(seed: int, c: float) -> tuple[Any, Graph, Array, Array, Array]:
+    """Trained on 90 rows: the estimator, its graph, those rows, others, and the targets of the others."""
+    x, y = diabetes(return_X_y=True)
+    order = np.random.default_rng(seed).permutation(len(x))
+    x, y = x[order].astype(np.float32), y[order]
+    estimator = make_pipeline(StandardScaler(), SVR(C=c)).fit(x[:90], y[:90])
+    return estimator, read_graph(converted(estimator, x[:90]), "m"), x[:90], x[90:], y[90:]
+
+
+@pytest.mark.parametrize("seed, c", [(0, 100), (1, 100), (8, 30)])
+def test_a_build_fails_that_agrees_only_on_the_samples_that_gave_its_ranges(seed: int, c: float) -> None:
+    _, graph, rows, *_ = support_vectors(seed, c)
+    agreement = build(graph, Options("m"), {"X": rows}).agreement
+    assert agreement and agreement.share >= LEAST_AGREEMENT
+    with pytest.raises(UnsupportedError, match=r"left out .* difference [2-9]\.\d+%.* less than 98%.*--float"):
+        build(graph, Options("m", least_agreement=None), {"X": rows})
+
+
+@pytest.mark.parametrize("seed", [2, 5, 7])
+def test_rows_that_are_farther_than_any_sample_lose_little(seed: int) -> None:
+    estimator, graph, rows, unseen, wanted = support_vectors(seed, 100)
+    result = build(graph, Options("m", least_agreement=None), {"X": rows})
+    due, norms = estimator.predict(unseen), [(estimator[0].transform(x) ** 2).sum(1) for x in (rows, unseen)]
+    assert (norms[1] > norms[0].max()).any()
+    assert explained(due, wanted) - explained(predicted(result, unseen), wanted) <= 0.01
 
 
 def test_a_layer_without_an_int8_form_is_named_in_words() -> None:

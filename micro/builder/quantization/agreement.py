@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -26,13 +26,15 @@ FEW_SAMPLES = 10
 class Agreement:
     """How closely int8 matches float32 on the calibration samples. same_best: the fraction of samples with the same
     class, or else the same largest element of the first output (None if it is not a vector); rms, worst: root mean
-    square and largest difference in the first output, relative to its range; of: what same_best counts."""
+    square and largest difference in the first output, relative to its range; of: what same_best counts; left_out:
+    whether each sample was left out of those that gave the ranges."""
 
     samples: int
     same_best: float | None
     rms: float
     worst: float
     of: str = "largest output"
+    left_out: bool = False
 
     @property
     def share(self) -> float:
@@ -42,7 +44,8 @@ class Agreement:
     def __str__(self) -> str:
         same = "" if self.same_best is None else f"the same {self.of} in {self.same_best:.1%}, "
         off = f"difference {self.rms:.2%} of the output's range (root mean square), {self.worst:.2%} at most"
-        return f"int8 beside float32 on {self.samples} samples: {same}{off}"
+        which = ", each left out of those that gave the ranges" if self.left_out else ""
+        return f"int8 beside float32 on {self.samples} samples{which}: {same}{off}"
 
 
 def rounded_weights(graph: Graph) -> tuple[str, ...]:
@@ -88,9 +91,13 @@ def notes_on_samples(samples: Mapping[str, Array], seen: Mapping[str, Observed],
     return tuple(notes)
 
 
-def outputs_of(graph: Graph, samples: Mapping[str, Array]) -> dict[str, list[Array]]:
+Outputs = dict[str, list[Array]]
+"""Rows of each output, a row for each sample."""
+
+
+def outputs_of(graph: Graph, samples: Mapping[str, Array]) -> Outputs:
     """What `compare` compares: the first output of a float32 graph, and what decides its class, for each sample."""
-    found: dict[str, list[Array]] = {graph.outputs[0]: [], graph.decides or graph.outputs[0]: []}
+    found: Outputs = {graph.outputs[0]: [], graph.decides or graph.outputs[0]: []}
     states: dict[str, Any] = {}
     for sample in each(samples):
         values = graph.run(sample, states)
@@ -99,18 +106,58 @@ def outputs_of(graph: Graph, samples: Mapping[str, Array]) -> dict[str, list[Arr
     return found
 
 
-def compare(
-    graph: Graph, quantized: Graph, samples: Mapping[str, Array], outputs: Mapping[str, list[Array]] | None = None
-) -> Agreement:
+def compare(graph: Graph, quantized: Graph, samples: Mapping[str, Array], outputs: Outputs | None = None) -> Agreement:
     """How closely int8 matches float32. outputs: those of float32, where they are known."""
-    name, classes = graph.outputs[0], graph.decides or graph.outputs[0]
-    expected = outputs or outputs_of(graph, samples)
-    found: dict[str, list[Array]] = {name: [], classes: []}
+    return _agreement(graph, outputs or outputs_of(graph, samples), _outputs_in_int8(quantized, samples))
+
+
+PARTS = 4
+"""Into how many the samples are divided, each of which is left out in turn."""
+
+FEWEST_LEFT_OUT = 10 * PARTS
+"""Of fewer samples, too few would be left for the ranges."""
+
+Quantize = Callable[[Graph, dict[str, Array]], Graph]
+
+
+def compare_left_out(
+    graph: Graph, samples: Mapping[str, Array], outputs: Outputs, step: int, quantize: Quantize
+) -> Agreement:
+    """How closely int8 matches float32 on samples that did not give the ranges: each part is left out in turn.
+
+    graph: in float32; outputs: its own, of every `step`-th sample; quantize: the graph in int8, from samples.
+    """
+    rows = step * np.arange(len(outputs[graph.outputs[0]]))
+    found: Outputs = {name: [*outputs[name]] for name in outputs}
+    for part in range(PARTS):
+        places = np.arange(len(next(iter(samples.values())))) // step % PARTS
+        own = rows[places[rows] == part]
+        quantized = quantize(graph, {name: x[places != part] for name, x in samples.items()})
+        given = {
+            name: quantized.columns[name].of(x[own].reshape(len(own), -1)).reshape(x[own].shape)
+            if name in quantized.columns
+            else x[own]
+            for name, x in samples.items()
+        }
+        for name, made in _outputs_in_int8(quantized, given).items():
+            for k, row in zip(own // step, made, strict=True):
+                found[name][k] = row
+    return replace(_agreement(graph, outputs, found), left_out=True)
+
+
+def _outputs_in_int8(quantized: Graph, samples: Mapping[str, Array]) -> Outputs:
+    """What `outputs_of` gives, of a graph in int8, as numbers."""
+    found: Outputs = {quantized.outputs[0]: [], quantized.decides or quantized.outputs[0]: []}
     rounded: dict[str, Any] = {}
     for sample in each(samples):
         bytes_ = quantized.run({n: stored(quantized, n, x) for n, x in sample.items()}, rounded)
-        for n in expected:
-            found[n].append(_real(quantized, n, bytes_[n]))
+        for n, rows in found.items():
+            rows.append(_real(quantized, n, bytes_[n]))
+    return found
+
+
+def _agreement(graph: Graph, expected: Outputs, found: Outputs) -> Agreement:
+    name, classes = graph.outputs[0], graph.decides or graph.outputs[0]
     a, b = np.stack(expected[name]).astype(np.float64), np.stack(found[name]).astype(np.float64)
     span = float(a.max() - a.min()) or 1.0
     off = np.abs(a - b) / span
