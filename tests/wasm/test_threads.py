@@ -20,6 +20,7 @@ from emberlet.wgpu_backend import plan_file, wasm
 from emberlet.wgpu_backend.compiled import compile as compiled
 from emberlet.wgpu_backend.wasm import threads
 from emberlet.wgpu_backend.wasm.image import Image
+from emberlet.wgpu_backend.wasm.kernels import split
 from emberlet.wgpu_backend.wasm.step_groups import grouped
 from support.divided import Divided, in_parts
 
@@ -81,6 +82,27 @@ def test_files_in_parts_have_weights_in_the_order_of_their_kernels(
     assert divided.shared
     (_, image, _), *_ = divided.files
     assert kind != "floats" or not image.scratch_room, "no run copies a matrix of floats"
+
+
+def test_threads_share_a_product_of_bytes_and_what_it_copies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each thread takes several ranges, and none does a part of another one's work."""
+    images: list[Image] = []
+    file = Image.file
+    monkeypatch.setattr(Image, "file", lambda self, *given: images.append(self) or file(self, *given))
+    rng = np.random.default_rng(0)
+    weights = emberlet.asarray(rng.integers(-127, 128, (256, 256)).astype(np.int8))
+
+    def model(x: Any) -> Any:
+        levels = F.dequantize_linear(F.quantize_linear(x, np.float32(0.5), dtype="int8"), np.float32(0.5))
+        return levels @ F.dequantize_linear(weights.to_device(x.backend), np.float32(0.5))
+
+    example = emberlet.zeros((512, 256), dtype="float32", backend="numpy")
+    plan_file.save(str(tmp_path / "model.wasm"), model, example, inputs=["x"], relaxed=True)
+    (image,) = images
+    (product,) = [f for name, f in image.plan.kernels if "matmul" in name]
+    assert image.threads == threads.MOST
+    assert split.shares(product)
+    assert split.fine(product)
 
 
 def test_small_models_have_one_thread() -> None:
