@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
+from emberlet import dtypes
 from emberlet.errors import ModelError
 from emberlet.sizes.questions import known_equal
 from emberlet.sizes.size import Size, is_open, most
@@ -15,6 +16,7 @@ from ..plan import narrowing
 from ..plan.counts import count, counts_of
 from ..plan.data import Buffer
 from ..plan.make import make_plan
+from ..plan.narrowing import SIGNED
 from ..plan.opened import number_of, planned_for, sizes_of
 from ..plan.storing import encoded
 from ..plan.traced import checked_indices, port_names, traced_for
@@ -179,16 +181,33 @@ def _order_weights(roots: Sequence[Any], narrow: dict[int, Any]) -> None:
     for node in order:
         if node.op not in ("matmul", "conv"):
             continue
-        reader, matrix = node, node.srcs[1]
-        while readers[id(matrix)] == 1 and (matrix.op == "cast" or is_offset(matrix)):
-            reader, matrix = matrix, matrix.srcs[0]
-        weight = matrix
+        chain = [node, node.srcs[1]]
+        while readers[id(chain[-1])] == 1 and (chain[-1].op == "cast" or is_offset(chain[-1])):
+            chain.append(chain[-1].srcs[0])
+        weight = chain[-1]
         while readers[id(weight)] == 1 and weight.op == "reshape":
             weight = weight.srcs[0]
         if weight.op == "data" and readers[id(weight)] == 1 and id(weight) not in narrow:
-            view = _view(node, weight, matrix.shape, reader is node)
-            if view is not None:
-                reader.srcs = tuple(view if s is matrix else s for s in reader.srcs)
+            _replace(node, weight, chain)
+
+
+def _replace(node: Any, weight: Any, chain: list[Any]) -> None:
+    """Replace a product's weight by a view. chain: the product, casts and offsets, and the weight or its reshape."""
+    offsets = [n for n in chain[1:-1] if is_offset(n)]
+    is_middle = weight.word == "u8" and [(n.srcs[1].arg, n.dtype.name) for n in offsets] == [(128, "int32")]
+    if is_middle:  # less its offset, it is int8
+        data = bytes(words_of(weight)).translate(SIGNED)
+        weight = Node("data", (), data, dtypes.int8, weight.shape, "i8")
+    view = _view(node, weight, chain[-1].shape, len(chain) == 2)
+    if view is None:
+        return
+    if is_middle:
+        (old,) = offsets
+        view = Node("cast", (view,), True, old.dtype, old.shape)
+    else:
+        old = chain[-1]
+    reader = chain[chain.index(old) - 1]
+    reader.srcs = tuple(view if s is old else s for s in reader.srcs)
 
 
 def _view(node: Any, weight: Any, shape: tuple[int, ...], plain: bool) -> Node | None:
