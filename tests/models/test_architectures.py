@@ -67,7 +67,7 @@ def test_an_architecture_computes_what_onnxruntime_does(name: str) -> None:
         assert np.abs(classes - w).max() <= 1e-4 * max(1.0, np.abs(w).max())
 
 
-@pytest.mark.parametrize("name", ["distilbert_traced", "electra", "gpt2_cached_traced", "opt", "vit_traced"])
+@every("name", ["distilbert_traced", "electra", "gpt2_cached_traced", "opt", "vit_traced"], share=3)
 def test_plain_python_computes_with_classes_what_it_does_without(name: str) -> None:
     data = _model(name)
     inputs = _inputs(onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"]))
@@ -90,7 +90,7 @@ def _folded_biases(keys: set[str], record: set[str]) -> set[str]:
     return new
 
 
-@pytest.mark.parametrize("name", NAMES)
+@every("name", NAMES, share=2)
 def test_parameters_have_the_names_of_the_source(name: str) -> None:
     """All but the biases that come from a folded batch normalization, which the source does not have."""
     keys, record = _keys(name), set(_record(name))

@@ -17,11 +17,13 @@ from emberlet.session.room import shares
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from models.index import HERE
-from support.every_backend import WGPU
+from support.draws import draw
 from support.stateful_models import Reference, models, pairs
 
+from tools import components
+
 FAST = settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-SLOW = settings(FAST, max_examples=4)
+BACKENDS = ["numpy", "python", *(["wgpu"] if components.get("gpu-driver").find() else [])]
 LLAMA = HERE / "llama" / "model.onnx"
 
 
@@ -92,13 +94,6 @@ def test_random_models_step_like_onnxruntime(model: onnx.ModelProto, data: st.Da
     follow(model, "numpy", data, 16)
 
 
-@pytest.mark.needs("gpu-driver")
-@SLOW
-@given(model=models(), data=st.data())
-def test_random_models_step_like_onnxruntime_on_the_gpu(model: onnx.ModelProto, data: st.DataObject) -> None:
-    follow(model, "wgpu", data, 8)
-
-
 class Cache(Model):
     """A handwritten model with a cache that grows and a count that is replaced, without INPUTS or parameters."""
 
@@ -131,6 +126,18 @@ def test_a_step_appends_in_place(backend: str) -> None:
     assert len(places) == 1
     for room, value in zip(session._rooms, session._values, strict=True):
         assert shares(value, room.array)
+
+
+@pytest.mark.parametrize("backend", ["numpy", "python"])
+def test_a_session_that_goes_back_writes_nothing_into_its_fork(backend: str) -> None:
+    session = load(LLAMA, backend).session(capacity=16)
+    session.step([[1, 2, 3, 4]])
+    fork = session.fork()
+    wanted = [np.array(fork.state(name)) for name in ("key0", "value1")]
+    session.rewind(2)
+    session.step([[9, 9]])
+    for name, state in zip(("key0", "value1"), wanted, strict=True):
+        np.testing.assert_array_equal(np.asarray(fork.state(name)), state)
 
 
 def test_without_a_capacity_the_memory_doubles() -> None:
@@ -266,14 +273,13 @@ def test_an_unknown_size_is_asked_for() -> None:
     assert session.state("count").tolist() == [1, 1, 1]
 
 
-@pytest.mark.parametrize("backend", ["numpy", "python", WGPU])
 @pytest.mark.parametrize("name", ["llama", "llama_opset23", "lstm_step", "gru_stack", "transformer_decoder"])
-def test_committed_models_in_two_steps(name: str, backend: str) -> None:
-    """Two steps give onnxruntime's results for the whole input."""
+def test_committed_models_in_several_steps(name: str) -> None:
+    """They give onnxruntime's results for the whole input, on a backend that is drawn for each model."""
     import onnxruntime
 
     path = HERE / name / "model.onnx"
-    net = load(path, backend)
+    net = load(path, draw(name).choice(BACKENDS))
     run = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
     random = np.random.default_rng(1)
     sizes = {"batch": 2, "new": 1, "past": 0, "length": 1, "time": 1, "source": 3}
