@@ -6,6 +6,7 @@ which the package's worker compiles anew each time. Writes benches/results/loads
 
 from __future__ import annotations
 
+import argparse
 import sys
 import tempfile
 from pathlib import Path
@@ -20,7 +21,8 @@ KINDS = (
 )
 
 
-def main() -> int:
+def main(argv: list[str] | None = None) -> int:
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args(argv)
     import build_package
     import build_page
 

@@ -9,6 +9,7 @@ bench web` runs it as well. The peers are installed from benches/web/package-loc
 
 from __future__ import annotations
 
+import argparse
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -320,8 +321,10 @@ def section(folder: Path, names: Sequence[str] = ()) -> list[str]:
     return lines
 
 
-def main() -> int:
-    names = sys.argv[1:]
+def main(argv: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", help="of works (default: all)")
+    names = parser.parse_args(argv).names
     if not _browser_peers.are_installed():
         return 1
     with tempfile.TemporaryDirectory() as temporary:

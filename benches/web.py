@@ -8,6 +8,7 @@ each section of benches/results/web.md when it is done. The peers are installed 
 
 from __future__ import annotations
 
+import argparse
 import os
 import sys
 import tempfile
@@ -149,7 +150,8 @@ def table(lines: list[Line], adapter: str, chromium: str) -> list[str]:
     return out
 
 
-def main() -> int:
+def main(argv: list[str] | None = None) -> int:
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args(argv)
     if not _browser_peers.are_installed():
         return 1
     import build_package

@@ -15,7 +15,7 @@ class ValueNeeded(BackendError):
     they are known."""
 
     def __init__(self, message, inputs=()):
-        BackendError.__init__(self, message)
+        super().__init__(message)
         self.inputs = inputs
 
 

@@ -7,6 +7,7 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Sequence
+from math import prod
 from operator import index
 from threading import Thread
 from typing import TYPE_CHECKING, Any
@@ -302,6 +303,8 @@ class InferenceSession:
         if not kind.startswith("tensor("):
             return value
         array = self._array(value, kind[7:-1])
+        if arg.name in self._ranked and not arg.shape and array.shape and prod(array.shape) == 1:
+            return array.reshape(())  # onnxruntime takes any shape there
         self._check_shape(arg, array.shape)
         return array
 

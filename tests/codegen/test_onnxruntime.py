@@ -82,6 +82,14 @@ def test_what_run_takes_and_gives(ort):
     assert y.numpy().tolist() == [[2.0] * 3] * 2 and y.shape() == [2, 3] and y.data_type() == "tensor(float)"
 
 
+@BOTH
+@pytest.mark.parametrize("shape", [(), (1,), (1, 1)])
+def test_a_scalar_input_takes_one_value_of_any_shape(ort, shape):
+    made = session(ort, model("g (float[2] x, int64 k) => (float[2] y) { c = Cast<to=1>(k)  y = Mul(x, c) }"))
+    (y,) = made.run(None, {"x": np.ones(2, np.float32), "k": np.full(shape, 3)})
+    assert y.ravel().tolist() == [3.0, 3.0]
+
+
 WRONG = {
     "an unknown output": (["q"], {"x": X, "k": K}),
     "a missing input": (None, {"x": X}),

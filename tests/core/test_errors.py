@@ -38,6 +38,15 @@ for build, kind in ((lambda: emberlet.zeros((2, 3)).sum(5), errors.AxisError), (
     assert unix_port.run(script, heap="1M").check().stdout.split() == ["True"] * 3
 
 
+def test_micropython_tells_which_input_a_models_control_flow_depends_on(unix_port: Any) -> None:
+    script = """
+from emberlet.backend.tracing import ValueNeeded
+error = ValueNeeded("it depends on input 1", (1,))
+print(error, error.inputs)
+"""
+    assert unix_port.run(script, heap="1M").check().stdout.strip() == "it depends on input 1 (1,)"
+
+
 CALLS = {
     "mask_fill": (lambda x: x.mask_fill(F.zeros((4,), dtype="bool"), 1), ShapeError),
     "mask_where": (lambda x: x.mask_where(F.zeros((2, 3), dtype="bool"), F.zeros((5,))), ShapeError),

@@ -25,7 +25,9 @@ export const env = {
   debug: false,
   trace: false,
   versions: { common: "1.30.0", web: "1.30.0", emberlet: version }, // whose API this is
-  wasm: {}, // numThreads is used; the other settings have no meaning here
+  // numThreads is used; the other settings have no meaning here. transformers.js downloads onnxruntime's own engine from
+  // a server of others where wasmPaths is not a string.
+  wasm: { wasmPaths: import.meta.url.replace(/[^/]*$/, "") },
   webgl: {},
   webgpu: {},
 };
@@ -159,8 +161,9 @@ export class InferenceSession {
     for (const { name, type, shape } of this.inputMetadata) {
       const tensor = feeds[name];
       if (!(tensor instanceof Tensor)) throw new Error(`input '${name}' is missing in 'feeds'; it is a Tensor of ${type} [${shape}]`);
-      const { dims } = tensor;
-      const wrong = () => new Error(`the input ${name} takes ${type} [${shape}]; found: ${tensor.type} [${dims}]`);
+      const scalar = shape.length === 0 && tensor.size === 1; // onnxruntime takes any shape there
+      const dims = scalar && !this.#unranked.includes(name) ? [] : tensor.dims;
+      const wrong = () => new Error(`the input ${name} takes ${type} [${shape}]; found: ${tensor.type} [${tensor.dims}]`);
       const unranked = this.#unranked.includes(name);
       if (tensor.type !== type || (dims.length !== shape.length && !unranked)) throw wrong();
       if (this.#constants && isWhole(type) && dims.length < 2 && tensor.size <= FEW) {
@@ -216,7 +219,7 @@ const isWhole = (type) => /^u?int(32|64)$/.test(type);
 
 // The first provider that this package has; undefined to choose by the browser.
 function deviceOf(providers) {
-  if (!providers) return undefined;
+  if (!providers?.length) return undefined;
   const names = providers.map((one) => (typeof one === "string" ? one : one.name));
   const known = names.filter((name) => name in DEVICES).map((name) => DEVICES[name]);
   if (!known.length) throw new Error(`no execution provider is available: ${names.join(", ")}; emberlet-web/onnxruntime has webgpu and wasm`);
