@@ -59,7 +59,10 @@ class Module:
         this module's; this module does not change.
 
         A mapper with Burn's methods gets what they get there: map_float, map_int and map_bool are called with (ParamId,
-        Tensor) for parameters of that kind, and the others keep their values. Raises ArgumentError if it has none of these."""
+        Tensor) for parameters of that kind, and the others keep their values. A QuantizedWeight is one float parameter to a
+        mapper, under its layer's name: it is given dequantized, and what comes back instead is quantized by the weight's
+        scheme, with its dtype for `val()`; `cast` changes that alone. Raises ArgumentError if the mapper has none of these
+        methods, ShapeError and DTypeError for a quantized weight of another shape, or of no floats."""
     def no_grad(self) -> Self:
         """Mark every parameter as not requiring a gradient. Returns self."""
     def train(self) -> Self:

@@ -3,7 +3,6 @@
 The class gets these when one is first used on a microcontroller, and at once elsewhere (see __init__.py).
 """
 
-from ..errors import ArgumentError
 from ..param import Param
 from ..tensor import Tensor
 from . import leaves
@@ -31,14 +30,9 @@ def visit(self, visitor):
     A visitor with Burn's methods gets what they get there: visit_float, visit_int and visit_bool are called with
     (ParamId, Tensor) for parameters of that kind. Raises ArgumentError if it has none of these.
     """
-    call = _function(visitor, "visit")
-    for name, param in self.named_params():
-        if call:
-            call(name, param)
-        else:
-            of_kind = getattr(visitor, "visit_" + _kind(param), None)
-            if of_kind:
-                of_kind(param.id, param.val())
+    from .mapping import visit
+
+    visit(self, visitor)
 
 
 def map(self, mapper):
@@ -46,41 +40,14 @@ def map(self, mapper):
     this module's; this module does not change.
 
     A mapper with Burn's methods gets what they get there: map_float, map_int and map_bool are called with (ParamId,
-    Tensor) for parameters of that kind, and the others keep their values. Raises ArgumentError if it has none of these.
+    Tensor) for parameters of that kind, and the others keep their values. A QuantizedWeight is one float parameter to a
+    mapper, under its layer's name: it is given dequantized, and what comes back instead is quantized by the weight's
+    scheme, with its dtype for `val()`; `cast` changes that alone. Raises ArgumentError if the mapper has none of these
+    methods, ShapeError and DTypeError for a quantized weight of another shape, or of no floats.
     """
-    from .copying import alias, rebuilt
+    from .mapping import mapped
 
-    call = _function(mapper, "map")
-    values = {}
-    for name, param in self.named_params():
-        if id(param) not in values:
-            value = param.val()
-            of_kind = None if call else getattr(mapper, "map_" + _kind(param), None)
-            values[id(param)] = call(name, value) if call else of_kind(param.id, value) if of_kind else value
-
-    def mapped(leaf):
-        if not isinstance(leaf, Param):
-            return alias(leaf)
-        value = values[id(leaf)]
-        return leaf.clone() if value is leaf.val() else leaf.clone().set(value)
-
-    return rebuilt(self, {}, mapped, True)
-
-
-def _function(given, verb):
-    """The function of a visitor or mapper that takes names; None if it has Burn's methods."""
-    found = getattr(given, verb, given)
-    if callable(found):
-        return found
-    for kind in ("float", "int", "bool"):
-        if hasattr(given, verb + "_" + kind):
-            return None
-    raise ArgumentError("{0} takes a function, or an object with {0} or {0}_float, found {1!r}".format(verb, given))
-
-
-def _kind(param):
-    kind = param.dtype.kind
-    return "int" if kind == "uint" else kind
+    return mapped(self, mapper)
 
 
 def no_grad(self):
