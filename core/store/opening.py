@@ -68,6 +68,10 @@ def open(
         from .formats.bitsandbytes import joined
 
         store = joined(store)
+    if any(s.dtype.is_float and s.dtype.bits == 8 for s in store.values()):
+        from .formats import scaled_floats
+
+        store = scaled_floats.joined(store)
     if kind in ("burnpack", "pytorch", "gguf"):  # whose tensors may lie anywhere
         check_sharing(where, store.nbytes, len(data))
     return store

@@ -60,6 +60,8 @@ def fitted(module: Module, at: At, layout: str | None) -> Fitted:
             out.found[bias], out.taken[bias] = at[bias], (stored[bias],)
         old = _old_names(path, at)
         held = {**{n: s for n, s in at.items() if n not in old}, **{old[n]: at[n] for n in old}} if old else at
+        parts = _parts(name, layer.weight, at, layout)
+        held = {**held, **parts} if parts else held
         try:
             pairs = dict(_weight(name, layer, axis, held, layout, out.narrowed, name in stored))
         except LoadError as error:
@@ -67,11 +69,21 @@ def fitted(module: Module, at: At, layout: str | None) -> Fitted:
             continue
         if old and not pairs:
             pairs = {new: held[new] for new in old.values()}
+        if not pairs:
+            pairs = parts
         source = tuple(old) or tuple(stored.get(name + e, name + e) for e in ("", *ENDS) if name + e in at)
         for key, snapshot in pairs.items():
             out.found[key] = snapshot
             out.taken[key] = source
     return out
+
+
+def _parts(name: str, weight: Any, at: At, layout: str | None) -> dict[str, Snapshot]:
+    """The values and scales of a file's weight for a packed one, if it has them."""
+    make = at[name].parts if name in at and layout == "pytorch" else None
+    if make is None or not isinstance(weight, QuantizedWeight):
+        return {}
+    return {f"{name}.{key}": part for key, part in make(weight.rows).items()}
 
 
 def _old_names(path: str, at: At) -> dict[str, str]:

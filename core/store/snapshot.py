@@ -62,7 +62,9 @@ class Snapshot:
     name: its key; original: its name in the file; dtype, shape: those of `tensor()`; param_id: the 64-bit identity of a
     parameter, or None; stored: the dtype or scheme as named in the file; nbytes: its size in the file; same: equal for
     all names of one tensor, None if there is only one; quantized: how a burnpack stores it quantized, or None; packed:
-    its integers, or None; real: of a quantized weight's integers in a file, the weight as floats, or None.
+    its integers, or None; real: of a quantized weight's integers in a file, the weight as floats, or None; parts: of a
+    matrix in PyTorch's layout that a file holds in narrow floats, a function of how many channels share scales that
+    gives its "values" and "scale" as a QuantizedWeight holds them, or None.
     """
 
     __slots__ = (
@@ -74,6 +76,7 @@ class Snapshot:
         "original",
         "packed",
         "param_id",
+        "parts",
         "quantized",
         "real",
         "same",
@@ -99,6 +102,7 @@ class Snapshot:
         self.quantized: Quantized | None = None
         self.packed: Packed | None = None
         self.real: Snapshot | None = None
+        self.parts: Callable[[int], dict[str, Snapshot]] | None = None
         self._raw = raw
         self._make = make
 
@@ -135,7 +139,7 @@ class Snapshot:
             name, self.dtype, self.shape, raw=self._raw, make=self._make, original=self.original,
             param_id=self.param_id, stored=self.stored, nbytes=self.nbytes, same=self.same,
         )  # fmt: skip
-        made.quantized, made.packed, made.real = self.quantized, self.packed, self.real
+        made.quantized, made.packed, made.real, made.parts = self.quantized, self.packed, self.real, self.parts
         return made
 
     def mapped(self, function: Callable[[Tensor], Tensor], dtype: DType, shape: tuple[int, ...]) -> Snapshot:
