@@ -208,7 +208,7 @@ def test_levels_that_are_results_are_read_as_they_are(run: Callable[..., Any]) -
 
 
 @pytest.mark.parametrize("kind", ["mixed", "zeros", "negative", "positive", "tiny", "nan", "infinite"])
-@pytest.mark.parametrize("shape", [(3, 8), (2, 5, 7), (260, 128)], ids=str)  # by one kernel, and by two
+@pytest.mark.parametrize("shape", [(3, 8), (33, 200), (2, 5, 7), (260, 128)], ids=str)  # in one kernel, and two
 def test_a_range_is_found_as_on_numpy(gpu: Backend, shape: tuple[int, ...], kind: str) -> None:
     draw = np.random.default_rng(9)
     x = draw.normal(size=shape).astype(np.float32)
@@ -225,4 +225,15 @@ def test_a_range_is_found_as_on_numpy(gpu: Backend, shape: tuple[int, ...], kind
     with np.errstate(all="ignore"):
         want = model(emberlet.asarray(x, backend=get_backend("numpy")))
     for one, other in zip(found, want, strict=True):
+        np.testing.assert_array_equal(np.asarray(one), np.asarray(other))
+
+
+def test_the_range_of_repeated_elements_is_found(gpu: Backend) -> None:
+    x = np.random.default_rng(11).normal(size=(6, 1)).astype(np.float32)
+
+    def model(x: Tensor) -> tuple[Tensor, ...]:
+        return F.dynamic_quantize_linear(F.broadcast_to(x, (6, 16)))
+
+    found = compile(model, emberlet.asarray(x, backend=gpu), backend=gpu)(x)
+    for one, other in zip(found, model(emberlet.asarray(x, backend=get_backend("numpy"))), strict=True):
         np.testing.assert_array_equal(np.asarray(one), np.asarray(other))

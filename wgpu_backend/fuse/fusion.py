@@ -151,10 +151,12 @@ class Fusion:
 
     def _visit_rows(self, node, region):
         """The exit of a row region is the anchor of an epilogue, like a single reduction."""
-        outside = region.externals()
+        outside = sorted(region.externals(), key=lambda n: self.place[id(n)])
         leaves = {}
         for s in outside:
             state = self.states[id(s)]
+            if state.kind == "inline" and [1 for t in s.srcs if t in outside and id(t) in self.stored]:
+                state = self.states[id(s)] = self._inline(s)  # which costs less since its source is stored
             # An inlined source is recomputed in every pass over the row.
             if state.kind == "open" or (state.kind == "inline" and self._members_cost(state) > 2 * CHEAP):
                 state = self.store(s)

@@ -9,7 +9,7 @@ var<workgroup> ends: array<vec2<f32>, {{ workgroup }}>;
 fn main(@builtin(local_invocation_index) lane: u32) {
     var low = 0.0;
     var high = 0.0;
-    for (var r = lane; r < {{ words }}u; r += {{ workgroup }}u) {
+    for (var r = lane; r < {{ words }}u; r += {{ step }}u) {
         {{ fold }}
     }
     ends[lane] = vec2<f32>(low, high);
@@ -28,7 +28,7 @@ fn main(@builtin(local_invocation_index) lane: u32) {
     let span = (high - low) / 255.0;
     let scale = select(span, 1.0, span == 0.0);
     let point = minimum_f32(maximum_f32(round(-low / scale), 0.0), 255.0);
-    for (var r = lane; r < {{ words }}u; r += {{ workgroup }}u) {
+    for (var r = lane; r < {{ words }}u; r += {{ step }}u) {
         {{ body }}
     }
     if (lane == 0u) {
