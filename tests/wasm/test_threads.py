@@ -74,7 +74,8 @@ def test_files_in_parts_have_weights_in_the_order_of_their_kernels(
         return F.conv(levels, w) if kind == "pixels" else levels @ w
 
     path = tmp_path / "model.wasm"
-    plan_file.save(str(path), model, emberlet.asarray(x.astype(np.float32) / 2), inputs=["x"])
+    dims = {"x": {0: ("rows", 200)}} if rows == 7 and kind != "pixels" else None
+    plan_file.save(str(path), model, emberlet.asarray(x.astype(np.float32) / 2), inputs=["x"], dims=dims)
     (found,) = plan_file.load(str(path)).run(x.astype(np.float32) / 2)
     wide = [emberlet.asarray(a, backend="numpy") for a in (x / 2, real * (1.0 if kind == "floats" else 0.5))]
     want = np.asarray(F.conv(*wide) if kind == "pixels" else wide[0] @ wide[1])
