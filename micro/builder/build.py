@@ -69,7 +69,7 @@ FEWEST_COMPARED, MOST_COMPARED = 64, 1024
 WORK_OF_COMPARING = 10_000_000
 """Multiply-accumulates of a comparison, as far as FEWEST_COMPARED allows."""
 
-WORK_OF_PARTS = 200_000_000
+WORK_OF_PARTS = 2_000_000_000
 """Multiply-accumulates of all samples up to which a build also compares on samples that did not give the ranges."""
 
 LEAST_AGREEMENT, LEAST_OF_CLASSES = 0.98, 0.99
