@@ -124,6 +124,7 @@ class ArenaBackend(LevelProducts):
         less = total = None
         if self.multiplies_bytes:
             x, weight, padding, less = zero_points.pictures(x, weight, padding)
+        if self.tracing:
             total = self._sums_by_rows(x, weight, stride, padding, dilation)
         if total is None:
             x, weight = self.cast(x, dtypes.int16), self.cast(weight, dtypes.int16)

@@ -57,6 +57,29 @@ def test_a_file_holds_bytes_and_the_model_has_the_numbers(seed: int, tmp_path: P
         np.testing.assert_array_equal(np.asarray(found), want)
 
 
+@every("seed", range(8))
+def test_convolutions_of_few_pixels_sum_exactly_in_a_file_too(seed: int, tmp_path: Path) -> None:
+    rng = np.random.default_rng(seed)
+    pixels, taps, padding = 1 + seed % 4, 1 + seed % 3, seed // 4
+    channels, out, kind = int(rng.integers(1, 40)), [4, 16, 33, 64][seed % 4], ["int8", "uint8"][seed % 2]
+    x = rng.standard_normal((1, channels, max(1, pixels + taps - 1 - 2 * padding)), np.float32)
+    w, scale = drawn(rng, kind, (out, channels, taps)), np.float32(0.01)
+
+    def model(x: Any) -> Any:
+        weight = emberlet.asarray(w, backend=x.backend)
+        levels, step, zero = F.dynamic_quantize_linear(x)
+        total = F.conv_integer(levels, weight, zero, 0 if kind == "int8" else 128, padding=padding)
+        return total, step * scale
+
+    example = emberlet.asarray(x, backend="numpy")
+    want = [np.asarray(y) for y in model(example)]
+    tensor = emberlet.asarray(x, backend="wasm")
+    plan_file.save(str(tmp_path / "model.wasm"), model, example, inputs=["x"])
+    for found in (compiled(model, tensor, backend="wasm")(tensor), plan_file.load(str(tmp_path / "model.wasm")).run(x)):
+        for y, exact in zip(found, want, strict=True):
+            np.testing.assert_array_equal(np.asarray(y), exact)
+
+
 @every("seed", range(12))
 def test_products_of_dequantized_operands_are_exact_sums(seed: int) -> None:
     rng = np.random.default_rng(seed)
