@@ -170,6 +170,27 @@ def test_an_input_that_needs_no_larger_size_keeps_1() -> None:
     assert known == {"length": 8, "state:1": 8}
 
 
+def test_a_batch_stays_1_where_one_axis_alone_has_to_grow() -> None:
+    sound = Input("sound", "sound", dtypes.float32, (None, None))
+    state = Input("state", "state", dtypes.float32, (2, None, 128))
+    model = Loaded(None, (sound, state), ("y",))
+
+    def attempt(known: dict[str, int]) -> int:  # as silero: the state has the batch of the sound
+        if known.get("sound:1", 1) < 200 or known.get("sound:0", 1) != known.get("state:1", 1):
+            raise ShapeError("refused")
+        return 0
+
+    assert fitted(model, {}, attempt)[1] == {"sound:1": 224}
+
+
+def test_no_input_of_many_elements_is_tried() -> None:
+    picture = Loaded(None, (Input("x", "x", dtypes.float32, (None, 3, None, None)),), ("y",))
+    tried: list[dict[str, int]] = []
+    with pytest.raises(ShapeError, match="give the sizes"):
+        fitted(picture, {"x:2": 8}, lambda k: _works({"x:3": 99999}, tried)({"x:0": 1, "x:3": 1, **k}))
+    assert max(3 * 8 * k["x:0"] * k["x:3"] for k in tried) <= 1 << 24
+
+
 def test_an_error_at_every_tried_size_names_the_option() -> None:
     model = Loaded(None, (ONE,), ("y",))
     tried: list[dict[str, int]] = []

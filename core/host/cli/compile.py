@@ -58,10 +58,11 @@ def run(arguments: argparse.Namespace) -> int:
     served = "".join(f", {name} {limits[0]} to {limits[-1]}{_by(limits)}" for name, limits in dims.items())
     print(f"wrote {out}: {len(plan.steps)} dispatches of {len(plan.kernels)} kernels, {size} bytes{served}")
     if chosen:
-        name = next(iter(chosen))
-        has = ", ".join(f"{name}={n}" for name, n in chosen.items())
-        others = f"--dim {name}=8, or --dim {name}=1..512 for a range"
-        print(plain(f"the model leaves sizes open, and the file has {has}; for others: {others}"))
+        has = " ".join(f"--dim {name}={n}" for name, n in chosen.items())
+        said = "the model leaves sizes open, and the file has those of"
+        print(
+            plain(f"{said} {has}; give others so, or ranges, such as --dim length=1..512, where the model takes them")
+        )
     return 0
 
 
@@ -115,7 +116,7 @@ def write(
             if position is None or not path.endswith(".onnx"):
                 raise
             raise Branches(error, loaded.inputs[position].name) from error
-    return plan, dims, {name: n for name, n in taken.items() if name not in sizes}
+    return plan, dims, {name: taken.get(name, 1) for name in sizing.free_names(loaded.inputs, sizes)}
 
 
 def _by(limits: sizing.Range) -> str:

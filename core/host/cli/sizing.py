@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from math import prod
 from typing import TypeVar
 
 from ...errors import EmberletError, ShapeError
@@ -10,6 +11,9 @@ from .model import Dims, Input, Loaded
 
 Sizes = dict[str, int]
 """Size by the name of a dimension, or by "input:axis"."""
+
+MOST = 1 << 24
+"""Elements of an input that is tried."""
 
 TRIED = (1, 2, 3, 4, 8, 16, 32, 64, 128, 224, 256, 512, 1024, 2048, 4096, 16000)
 T = TypeVar("T")
@@ -133,16 +137,21 @@ def _size(name: str, known: Mapping[str, int]) -> int:
 def fitted(loaded: Loaded, given: Sizes, attempt: Callable[[Sizes], T]) -> tuple[T, Sizes]:
     """(the result of `attempt`, the sizes it was called with).
 
-    Sizes not given are 1 or, if the model refuses that, the smallest of TRIED that works. First axes, which are
-    batches, and inputs that need no larger size stay 1 unless nothing else works. Raises EmberletError; if no size
-    works, it mentions `--dim`.
+    Sizes not given are 1 or, if the model refuses that, the smallest of TRIED that works: for all axes but the first,
+    which are batches; then for one of them; then for all, with at most MOST elements in an input. Axes and inputs that
+    need no larger size stay 1. Raises EmberletError; if no size works, it mentions `--dim`.
     """
     names = free_names(loaded.inputs, given)
     first = {_name(i, 0) for i in loaded.inputs if i.shape}
     inner = [n for n in names if n not in first]
-    plans = [dict.fromkeys(inner, n) for n in TRIED] + [dict.fromkeys(names, n) for n in TRIED[1:]]
-    if not inner:
-        plans = [dict.fromkeys(names, n) for n in TRIED]
+    plans = [dict.fromkeys(inner or names, n) for n in TRIED]
+    if len(inner) > 1:
+        plans += [{name: n} for name in inner for n in TRIED[1:]]
+    if inner:
+        plans += [dict.fromkeys(names, n) for n in TRIED[1:]]
+    plans = [plan for plan in plans if all(prod(sized(i, {**given, **plan})) <= MOST for i in loaded.inputs)] or plans[
+        :1
+    ]
     problem: EmberletError | None = None
     for plan in plans if names else [{}]:
         tried = {**given, **plan}
@@ -162,10 +171,15 @@ def fitted(loaded: Loaded, given: Sizes, attempt: Callable[[Sizes], T]) -> tuple
 def _smaller(
     inputs: Sequence[Input], plan: Sizes, given: Sizes, attempt: Callable[[Sizes], T], result: T
 ) -> tuple[T, Sizes]:
-    """As `fitted`, where `result` is that of a plan: with the sizes of each input 1 where the model takes that."""
+    """As `fitted`, where `result` is that of a plan: with the sizes of each input, then of each first axis, 1 where the
+    model takes that."""
+    groups = []
     for i in inputs:
         others = unknown([other for other in inputs if other != i])
-        alone = {n: 1 for n in unknown([i]) if plan.get(n, 1) > 1 and n not in others}
+        groups.append([n for n in unknown([i]) if n not in others])
+    groups += [[_name(i, 0)] for i in inputs if i.shape]
+    for group in groups:
+        alone = {n: 1 for n in group if plan.get(n, 1) > 1}
         if not alone or len(alone) == sum(n > 1 for n in plan.values()):
             continue
         try:
