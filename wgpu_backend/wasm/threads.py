@@ -14,9 +14,9 @@ from .kernels import split
 MOST = 8  # threads of a module: each has scratch memory of its own
 RANGES = 4  # of a kernel for each thread, so that one which was late, or lost its processor, delays no other
 
-# How often a thread reads whether the steps before are done, until it sleeps; this takes about 1 ms. Waking may take
+# How often a thread reads whether the steps before are done, until it sleeps; this takes about 200 us. Waking may take
 # longer, and most ranges do not.
-SPIN = 1000000
+SPIN = 200000
 
 # A thread that the browser ended with a range in hand is never done. The others give up after WAITS waits of 10 s. One
 # wait of a minute would not do: it would end at once for all when a computer wakes from sleep.
