@@ -10,9 +10,12 @@ import emberlet
 import numpy as np
 import onnx
 import pytest
-from emberlet import codegen, nn
+from emberlet import codegen, functional, nn
 from emberlet.codegen.quantized import activations, dynamic
 from emberlet.errors import UnsupportedError
+from emberlet.host.numpy_backend.backend import NumpyBackend
+from emberlet.host.numpy_backend.compile.lowering import is_whole
+from emberlet.host.numpy_backend.compile.steps import copy_cast
 from support.onnx_models import parse
 
 onnxruntime = pytest.importorskip("onnxruntime")
@@ -152,8 +155,21 @@ def test_a_plan_on_numpy_finds_the_range_of_one_tensor_once() -> None:
     model = with_weights(PRODUCTS, w=(8, 5), b=(5,), v=(6, 8), c=(6,), u=(4, 8))
     made = codegen.load(dynamic.quantized(model), "numpy")
     plan = made.compile(backend="numpy").plan(emberlet.asarray(RNG.normal(size=(3, 8)).astype(np.float32)))
-    functions = [step.function for step in plan.steps]
-    assert [functions.count(each) for each in (np.maximum.reduce, np.minimum.reduce)] == [1, 1]
+    ranges = [step for step in plan.steps if is_whole(step) and step.args[0].__name__ == "range_levels"]
+    to_floats = [step for step in plan.steps if step.function is copy_cast and step.args[0].shape == (3, 8)]
+    assert (len(ranges), len(to_floats)) == (1, 1)
+
+
+def test_levels_by_the_range_are_the_definitions_also_of_infinities_and_nan(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = [1, 1e-30, 1e30, 1e-43, 0]
+    given = [RNG.normal(size=shape).astype(np.float32) * np.float32(k) for shape in ((), (7,), (3, 5)) for k in sizes]
+    ends = ([np.nan, 1, 2], [np.inf, 1, 2], [-np.inf, np.inf, 0], [-1, -2], [3, 2], [-0.0, 0.0], [3e38, -3e38])
+    tensors = [emberlet.asarray(x, device="numpy") for x in [*given, *(np.array(x, np.float32) for x in ends)]]
+    found = [functional.dynamic_quantize_linear(x) for x in tensors]
+    monkeypatch.setattr(NumpyBackend, "range_levels", lambda backend, x: None)
+    for x, parts in zip(tensors, found, strict=True):
+        for part, wanted in zip(parts, functional.dynamic_quantize_linear(x), strict=True):
+            assert (part.dtype, part.data.tobytes()) == (wanted.dtype, wanted.data.tobytes()), x
 
 
 def by_definition(x: Any, weight: Any, bias: Any) -> Any:

@@ -38,7 +38,7 @@ class NumpyBackend(Protocol):
     OVERRIDES: tuple[str, ...] = (
         "dft", "relu", "sigmoid", "softmax", "log_softmax", "gelu", "batch_norm", "layer_norm", "rms_norm", "clip",
         "linear", "signbit", "dot_product_attention", "lstm_steps", "gru_steps", "matmul_8bit", "conv_8bit",
-        "to_levels", "from_levels", "matmul_nbits", "quantized_lstm_steps",
+        "to_levels", "from_levels", "range_levels", "matmul_nbits", "quantized_lstm_steps",
     )  # fmt: skip
     relu = composites.relu
     sigmoid = composites.sigmoid
@@ -59,6 +59,7 @@ class NumpyBackend(Protocol):
     conv_8bit = integers.conv_8bit
     to_levels = integers.to_levels
     from_levels = integers.from_levels
+    range_levels = integers.range_levels
     matmul_nbits = block_weights.matmul_nbits
     quantized_lstm_steps = quantized_recurrent.quantized_lstm_steps
     multiplies_bytes = True  # plans make floats of levels and their zero point (compile/exact_sums.py)

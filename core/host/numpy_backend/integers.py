@@ -67,3 +67,22 @@ def from_levels(backend: NumpyBackend, x: Tensor, zero: Tensor | None, scale: Te
         out -= zero.data.astype(out.dtype)
     out *= scale.data
     return backend._tensor(out, scale.dtype)
+
+
+def range_levels(backend: NumpyBackend, x: Tensor) -> tuple[Tensor, Tensor, Tensor] | None:
+    """`functional.dynamic_quantize_linear` of float32 numbers in few passes; None for others."""
+    if x.dtype is not dtypes.float32:
+        return None
+    zero, most = np.float32(0), np.float32(255)
+    with np.errstate(all="ignore"):  # of infinities and NaN
+        low, high = np.minimum(x.data.min(), zero), np.maximum(x.data.max(), zero)
+        scale = (high - low) / most
+        if scale == 0:
+            scale = np.float32(1)
+        nearest = np.minimum(np.maximum(np.rint(-low / scale), zero), most)
+        point = backend.cast(backend._tensor(nearest, x.dtype), dtypes.uint8)
+        out = np.asarray(x.data / scale)
+        np.rint(out, out)
+        out += point.data
+        np.minimum(np.fmax(out, zero, out=out), most, out=out)  # NaN becomes 0
+    return backend._tensor(out.astype(np.uint8), dtypes.uint8), backend._tensor(scale, x.dtype), point

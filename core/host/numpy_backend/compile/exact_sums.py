@@ -19,10 +19,12 @@ _LARGEST = 255  # of the operands, without their zero points
 
 
 class _Sums:
-    """A walk over a trace. floats: int32 Values -> the floats that equal them, and the largest that these can be."""
+    """A walk over a trace. floats: int32 Values -> the floats that equal them, and the largest that these can be;
+    operands: what products read -> the floats that equal it, which several products share."""
 
     def __init__(self) -> None:
         self.backend = get_backend("numpy")
+        self.operands: dict[Value, Value | None] = {}
         self.floats: dict[Value, tuple[Value, float]] = {}
         self.uses: dict[Value, int] = {}
         self.calls: list[Call] = []
@@ -40,6 +42,11 @@ class _Sums:
 
     def operand(self, x: Value) -> Value | None:
         """The integers that a product reads, as floats: 8-bit levels less their zero point."""
+        if x not in self.operands:
+            self.operands[x] = self._operand(x)
+        return self.operands[x]
+
+    def _operand(self, x: Value) -> Value | None:
         call, zero = x.call, None
         if call is not None and call.op == "reshape" and not call.keywords and type(call.args[0]) is Value:
             whole = self.operand(call.args[0])

@@ -10,14 +10,14 @@ from ....backend.tracing import Trace
 from ....tensor import Tensor
 from .tracing import Call, Value
 
-_PURE = ("unary", "binary", "where", "cast", "reduce", "to_levels")
+_PURE = ("unary", "binary", "where", "cast", "reduce", "to_levels", "range_levels")
 
 
 def merge(trace: Trace) -> None:
     """Compute equal values of a trace with products of integers once."""
     if not any(call.op in ("conv_8bit", "matmul_8bit") for call in trace.calls):
         return
-    first: dict[Hashable, Value] = {}
+    first: dict[Hashable, Call] = {}
     same: dict[Value, Value] = {}
     roots, kept = set(trace.roots), []
     for call in trace.calls:
@@ -25,11 +25,11 @@ def merge(trace: Trace) -> None:
             call.args = _replaced(call.args, same)
             call.keywords = {name: _replaced(each, same) for name, each in call.keywords.items()}
         key = _key(call)
-        found = None if key is None else first.setdefault(key, call.results[0])
-        if found is None or found is call.results[0] or call.results[0] in roots:
+        found = call if key is None else first.setdefault(key, call)
+        if found is call or roots.intersection(call.results):
             kept.append(call)
         else:
-            same[call.results[0]] = found
+            same.update(zip(call.results, found.results, strict=True))
     trace.calls = kept
 
 
@@ -40,7 +40,7 @@ def _replaced(given: Any, same: dict[Value, Value]) -> Any:
 
 
 def _key(call: Call) -> Hashable | None:
-    if call.op not in _PURE or call.keywords or len(call.results) != 1:
+    if call.op not in _PURE or call.keywords:
         return None
     return call.op, call.results[0].dtype.name, tuple(_part(each) for each in call.args)
 

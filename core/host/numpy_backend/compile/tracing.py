@@ -10,7 +10,7 @@ import numpy as np
 from ....backend import Backend, operation
 from ....backend.structure import assemble
 from ....backend.tracing import Trace, ValueNeeded, traced
-from ....dtypes import DType
+from ....dtypes import DType, float32
 from ....errors import BackendError
 from ....errors.indices import refuse
 from ....functional.quantized import packed_weights
@@ -140,6 +140,10 @@ class Tracing(Backend):
             return self._call("matmul_nbits", (x, weight, scales, zero_points, *more), named)
         self.folded += nbytes
         return packed_weights.matmul_nbits(x, weight, scales, zero_points, *more, **named)
+
+    def range_levels(self, x: Tensor) -> Any:
+        """One Call, where the eager backend has it for the dtype."""
+        return self._call("range_levels", (x,), {}) if x.dtype is float32 else None
 
     def assign_in_place(self, x: Tensor, key: Any, value: Any) -> bool:
         """Nothing is: a Value is never changed."""
