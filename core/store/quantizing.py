@@ -164,8 +164,8 @@ def _check_dynamic(
 ) -> None:  # fmt: skip
     """Raise UnsupportedError unless layers with such weights can quantize their inputs."""
     if activations != "dynamic":
-        raise UnsupportedError(f"activations is None or 'dynamic', found {activations!r}; ranges that samples have are "
-                               "those of `emberlet quantize --activations`")  # fmt: skip
+        raise UnsupportedError(f"activations is None or 'dynamic', found {activations!r}; for ranges from samples "
+                               'call codegen.quantize(…, activations="static")')  # fmt: skip
     whole = mode == "symmetric" and level in ("tensor", "channel") and str(scale) == "float32" and value is None
     if fake or scaled or not whole:
         raise UnsupportedError(

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ....errors import EmberletError
 from ....functional.quantized.weights import WeightScheme
 from ...extras import missing, require
-from ...quantization.report import Report
 from ..plain import noted, plain
 from ..progress import step
 
 if TYPE_CHECKING:
+    from .library import Made
     from .models import Source
 
 WEIGHTS = ("rtn", "gptq", "awq")  # store/weight_methods, which needs NumPy
@@ -105,10 +106,8 @@ def run(arguments: argparse.Namespace) -> int:
     require("emberlet quantize", "numpy")
     from emberlet.codegen.quantized import writing
 
-    from ...quantization.comparison import accuracy, compare
-    from . import measuring
-    from .models import nbytes
-    from .samples import read, taken
+    from . import library
+    from .samples import fitted, read, taken
 
     method, equalize, bias = weight_words(arguments.weights)
     words = scheme_words(arguments.scheme, arguments.bits)
@@ -121,14 +120,15 @@ def run(arguments: argparse.Namespace) -> int:
     samples: dict[str, Any] = {}
 
     def fit(inputs: Any) -> Any:
-        from .samples import fitted
-
         if not samples:
             samples.update(fitted(columns, inputs, given))
         return samples
 
     with step(f"reading {arguments.model}"):
-        source = _source(arguments, equalize, fit)
+        source = library.source_of(
+            arguments.model, arguments.name, arguments.activations, arguments.method or METHODS[0],
+            arguments.percentile, equalize, arguments.onnx, fit, _tell,
+        )  # fmt: skip
         fit(source.inputs)
     source.check(arguments.keep)
     scheme = scheme.keeping(arguments.keep)
@@ -137,42 +137,15 @@ def run(arguments: argparse.Namespace) -> int:
     with_onnx = bool(arguments.activations or arguments.onnx) and integers is None
     writing.check(out, source.stem, text, inputs, arguments.force, with_onnx)
 
-    with step("choosing weights"), noted():
-        source.choose(scheme, bias, samples, _tell)
-    some = measuring.few(source, samples)
-    marked = None if labels is None else labels[: measuring.count(some)]
-    worst, alone = measuring.layers(source, scheme, samples, _tell)
-    if arguments.keep_worst:
-        names = [layer.name for layer in worst[: arguments.keep_worst]]
-        scheme, worst = scheme.keeping(names), [layer for layer in worst if layer.name not in names]
-    held = measuring.kept(source, scheme, worst, some, marked, _tell)
-    with step("comparing"), noted():
-        model, text, more = source.final(scheme)
-        wanted = measuring.outputs(source.model, source, samples)
-        found = measuring.outputs(model, source, samples)
-        rows = len(next(iter(found.values())))
-        labels = None if labels is None else labels[:rows]
-        comparison = compare(wanted, found, labels)
-    report = Report(
-        model=source.stem,
-        scheme=f"{scheme}{_words(arguments.weights)}",
-        activations=source.activations,
-        samples=measuring.count(samples),
-        before=nbytes(source.model),
-        after=nbytes(model),
-        comparison=comparison,
-        accuracy=None if labels is None else accuracy(next(iter(wanted.values())), labels),
-        layers=worst,
-        kept=held,
-        times=measuring.times(source, model, samples, _backends(arguments.time), _tell),
-        few=measuring.count(some),
-        alone=alone,
-        held=scheme.keep,
-        notes=(*_notes(samples), *source.notes, *_planless(source.planless)),
-    )
+    made = library.measured(
+        source, scheme, samples, labels=labels, correct_bias=bias, keep_worst=arguments.keep_worst,
+        backends=_backends(arguments.time), how=library.said(method, equalize, bias), tell=_tell, during=_shown,
+    )  # fmt: skip
+    report = made.report
+    comparison = report.comparison
     failed = arguments.fail_below is not None and not comparison.share >= arguments.fail_below
     # Before the report: who reads only its first lines, through a pipe, wants the files as well.
-    written = [] if failed else _write(out, source, text, model, more, report)
+    written = [] if failed else _written(out, source, made)
     print(json.dumps(report.as_json(), indent=2) if arguments.json else plain(str(report)))
     if failed and not arguments.json:
         print(plain(f"\n{comparison.share:.2%} is below {arguments.fail_below:.2%}: nothing was written"))
@@ -181,32 +154,17 @@ def run(arguments: argparse.Namespace) -> int:
     return 1 if failed else 0
 
 
-def _source(a: argparse.Namespace, equalize: bool, fit: Callable[[Any], Any]) -> Source:
-    """The float model and its variants. fit: a function from inputs to samples."""
-    from .models import Dynamic, Source, Static
-
-    if a.activations == "static":
-        return Static(a.model, a.name, fit, a.method or METHODS[0], a.percentile, _tell, equalize)
-    if a.activations and a.model.endswith(".onnx"):
-        return Dynamic(a.model, a.name, equalize)
-    found = Source(a.model, a.name, equalize, a.onnx)
-    if a.activations:
-        found.activations = Dynamic.activations
-    return found
+@contextmanager
+def _shown(text: str) -> Iterator[None]:
+    with step(text), noted():
+        yield
 
 
-def _write(out: Path, source: Any, text: str, model: Any, more: dict[str, bytes], report: Report) -> list[str]:
-    from emberlet.codegen.generation import made_folder
-    from emberlet.codegen.quantized import writing
+def _written(out: Path, source: Source, made: Made) -> list[str]:
+    from . import library
 
-    from ...quantization.page import as_html
-    from ...together import together
-
-    more = {**more, source.stem + ".quantized.html": as_html(report).encode()}
-    metadata = {"generator": "emberlet", "model": source.stem, "quantized": report.scheme}
-    with step(f"writing {out}"), made_folder(out), together(out) as draft:
-        writing.write(draft, source.stem, text, model, metadata, more)
-    return [str(out / name) for name in (source.stem + ".py", source.stem + ".bpk", *more)]
+    with step(f"writing {out}"):
+        return library.write(out, source, made)
 
 
 def scheme_words(text: str, bits: int) -> dict[str, Any]:
@@ -257,13 +215,6 @@ def weight_words(text: str) -> tuple[str, bool, bool]:
     if len(methods) > 1:
         raise EmberletError(f"--weights {text}: give one of {', '.join(WEIGHTS)}")
     return methods[0] if methods else "rtn", "equalize" in words, "bias" in words
-
-
-def _words(text: str) -> str:
-    """How the weights were chosen, for the report."""
-    method, equalize, bias = weight_words(text)
-    said = {"rtn": "", "gptq": ", by GPTQ", "awq": ", by AWQ"}[method]
-    return said + (", equalized" if equalize else "") + (", biases corrected" if bias else "")
 
 
 def _check(a: argparse.Namespace) -> None:
@@ -324,15 +275,6 @@ def _preprocessed(columns: dict[str, Any], named: str | None) -> dict[str, Any]:
     from ....batch.opened import function
 
     return dict(function(named)(columns))
-
-
-def _notes(samples: dict[str, Any]) -> tuple[str, ...]:
-    count = len(next(iter(samples.values())))
-    return (f"{count} samples say little; 100 or more of what the model will see say more",) if count < 20 else ()
-
-
-def _planless(why: str) -> tuple[str, ...]:
-    return (f"the model has no plan on NumPy and runs operation by operation there: {why}",) if why else ()
 
 
 def _tell(text: str) -> None:

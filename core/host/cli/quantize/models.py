@@ -106,7 +106,7 @@ class Source:
         """Raise EmberletError unless these are layers of the model."""
         for name in names:
             if name not in self.layers:
-                raise EmberletError(f"--keep {name}: there is no such layer; the layers are {', '.join(self.layers)}")
+                raise EmberletError(f"keep {name}: there is no such layer; the layers are {', '.join(self.layers)}")
 
     def choose(self, scheme: Scheme, correct_bias: bool, samples: Arrays, tell: Callable[[str], None]) -> None:
         """Choose the weights by samples, once for all variants."""

@@ -1,0 +1,100 @@
+"""codegen.quantize: the command `emberlet quantize` as a call."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from emberlet import codegen
+from emberlet.errors import EmberletError
+
+HELDOUT = Path(__file__).resolve().parents[2] / "examples" / "digits" / "heldout.npz"
+
+
+@pytest.fixture(scope="module")
+def held() -> tuple[Any, Any]:
+    with np.load(HELDOUT) as file:
+        return (file["images"][:64] / 16).astype(np.float32)[:, None], file["labels"][:64]
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        ([], {}),
+        (["--activations", "--method", "mse"], {"activations": "static", "method": "mse"}),
+        (["--activations", "dynamic", "--keep", "fc2"], {"activations": "dynamic", "keep": ["fc2"]}),
+        (
+            ["--bits", "4", "--scheme", "affine,32,float16", "--weights", "gptq,bias", "--keep-worst", "1"],
+            {"bits": 4, "mode": "affine", "level": 32, "scale_dtype": "float16", "weights": "gptq",
+             "correct_bias": True, "keep_worst": 1},
+        ),
+        (["--onnx", "nbits", "--weights", "equalize"], {"onnx": "nbits", "equalize": True}),
+    ],
+    ids=["weights", "static", "dynamic", "gptq", "onnx"],
+)  # fmt: skip
+def test_the_call_writes_and_reports_what_the_command_does(
+    words: list[str], named: dict[str, Any], held: tuple[Any, Any], digits: Path, tmp_path: Path, emberlet: Any
+) -> None:
+    images, labels = held
+    np.savez(tmp_path / "data.npz", image=images, label=labels)
+    said = emberlet("quantize", digits, "--calibration", tmp_path / "data.npz", "--labels", "label", "--out",
+                    tmp_path / "a", "--time", "none", "--json", *words)  # fmt: skip
+    assert said.status == 0, said.err
+    model, report = codegen.quantize(digits, {"image": images}, labels=labels, out=tmp_path / "b", **named)
+    assert json.loads(json.dumps(report.as_json())) == json.loads(said.out)
+    files = {p.name: p.read_bytes() for p in (tmp_path / "a").iterdir()}
+    assert files == {p.name: p.read_bytes() for p in (tmp_path / "b").iterdir()}
+    right = np.mean(np.asarray(model(images)).argmax(1) == labels)
+    np.testing.assert_allclose(right, report.comparison.accuracy)
+
+
+def test_a_generated_module_and_the_array_of_its_only_input(
+    held: tuple[Any, Any], digits: Path, tmp_path: Path
+) -> None:
+    codegen.generate(digits, tmp_path)
+    told: list[str] = []
+    model, report = codegen.quantize(tmp_path / "digits.py", held[0], bits=4, backends=["numpy"], tell=told.append)
+    assert report.comparison.same_best is not None and report.comparison.same_best > 0.9
+    assert [t.backend for t in report.times] == ["numpy"] and told
+    assert model.fc1.bits == 4 and not (tmp_path / "digits.quantized.html").exists()
+
+
+@pytest.mark.parametrize(
+    ("named", "said"),
+    [
+        ({"activations": "statically"}, "static, dynamic, found 'statically'"),
+        ({"weights": "best"}, "rtn, gptq, awq, found 'best'"),
+        ({"method": "mse"}, 'activations="static"'),
+        ({"activations": "static", "weights": "gptq"}, "leave out weights"),
+        ({"activations": "dynamic", "bits": 4}, "leave out bits"),
+        ({"activations": "static", "percentile": 5}, "more than 50"),
+        ({"keep": ["fc9"]}, "conv1, conv2, fc1, fc2"),
+        ({"keep_worst": -1}, "0 or more"),
+        ({"labels": [1, 2]}, "'labels': 2"),
+        ({"samples": {}}, "found none"),
+        ({"samples": {"image": np.zeros((4, 1, 8, 8)), "other": np.zeros(3)}}, "'other': 3"),
+        ({"samples": {"image": np.zeros((4, 3), np.float32)}}, "image"),
+        ({"level": "row"}, "'tensor', 'channel'"),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_done_is_refused_with_a_way_out(
+    named: dict[str, Any], said: str, held: tuple[Any, Any], digits: Path
+) -> None:
+    samples = named.get("samples", held[0])
+    more = {key: value for key, value in named.items() if key != "samples"}
+    with pytest.raises(EmberletError) as caught:
+        codegen.quantize(digits, samples, **more)
+    assert said in str(caught.value)
+
+
+def test_a_folder_with_a_users_work_stays(held: tuple[Any, Any], digits: Path, tmp_path: Path) -> None:
+    (tmp_path / "digits.py").write_text("mine = 1\n")
+    with pytest.raises(EmberletError):
+        codegen.quantize(digits, held[0], out=tmp_path)
+    assert (tmp_path / "digits.py").read_text() == "mine = 1\n"
+    codegen.quantize(digits, held[0], out=tmp_path, force=True)
+    assert "quantize_weights(bits=8)" in (tmp_path / "digits.py").read_text("utf-8")
