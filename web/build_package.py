@@ -28,7 +28,7 @@ from packages import (
 PACKAGE = WEB / "package"
 MODULES = tuple(
     "emberlet adapter arrays arriving compiling download either faster kept kinds lengths models onnx onnxruntime "
-    "ports sizes sources steps tensors thread threads wasm watch".split()
+    "options ports sizes sources steps tensors thread threads wasm watch".split()
 )
 TYPES = ("emberlet", "onnxruntime", "wasm")
 OF_PYODIDE = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zip")

@@ -338,7 +338,13 @@ def feeds(batch: int, length: int) -> dict[str, np.ndarray]:
 WRONG = {
     'load("digits.onnx", { dims: { batch: 3 }, compiler: "/nowhere/" })': "the compiler could not start",
     'load("broken.onnx")': "broken.onnx",
-    'load("digits.onnx", { dims: { lenght: 3 } })': "no input has a dimension 'lenght'; there are batch",
+    'load("digits.onnx", { dims: { lenght: 3 } })': "dims: { lenght: 3 }: no input has a dimension 'lenght'",
+    'load("digits.onnx", { dims: { "0:1": [1, 8] } })': 'dims: { "0:1": [1, 8] }: no input has a dimension',
+    'load("digits.onnx", { dim: { batch: 3 } })': 'load has no option "dim"; it has cache, ',
+    'load("digits.onnx", null)': "load takes an object of options after the source; found: null",
+    'load("")': "load takes the address of a model or its bytes; found an empty address",
+    'load("weights/digits.bpk")': "digits.bpk has weights and no model: load the module or the ONNX file",
+    'load("digits.wasm", { device: "webgpu" })': 'digits.wasm is a WebAssembly module: device: "webgpu" needs an ONNX',
     'load("digits.onnx", { dims: { batch: -1 } })': "dims takes a number, or [lowest, highest]",
     'load("digits.onnx", { freeze: { picture: 1 } })': "picture",
     'ort.InferenceSession.create("broken.onnx")': "broken.onnx is not an ONNX model, or it is damaged",
@@ -354,6 +360,7 @@ WRONG = {
 
 def test_what_is_wrong_is_said_in_one_sentence(page: Page, folder: Path) -> None:
     assert command(["compile", str(DIGITS), "--out", str(folder / "digits.wasm"), "--overwrite"]) == 0
+    assert command(["codegen", str(DIGITS), "--out", str(folder / "weights")]) == 0
     calls = ", ".join(f"() => {call}" for call in WRONG)
     found = page.evaluate(
         f"""async () => {{
@@ -501,7 +508,7 @@ def test_a_session_takes_sizes_without_a_name_and_integers_that_the_model_branch
         timeout=SECONDS,
     )
     assert found["told"] == [[[2, 3], [2, 4, 6, 8, 10, 12]], [[2, 3], [1, 4, 9, 16, 25, 36]]]
-    assert found["said"].endswith("depends on input 1, rate: make it a constant, --freeze rate=VALUE")
+    assert found["said"].endswith("depends on input 1, rate: make it a constant, freeze: { rate: VALUE }")
 
 
 def test_a_model_that_branches_on_values_runs_step_by_step(page: Page, folder: Path) -> None:

@@ -658,7 +658,7 @@ def test_every_source_of_bytes_is_taken(page: Page) -> None:
 
 GOOD = """
 import { load, type LoadOptions, type Model, type Port, type Session } from "emberlet-web";
-import { load as loadCompiled } from "emberlet-web/wasm";
+import { load as loadCompiled, type WasmModel } from "emberlet-web/wasm";
 
 const onProgress: LoadOptions["onProgress"] = ({ loaded, total }) => console.log(loaded / (total ?? 1));
 const model: Model = await load("model.plan", { cache: false, onProgress });
@@ -682,6 +682,13 @@ if (either.device === "wasm") either.runNow({ image: zeros });
 const compiled = await loadCompiled(new Uint8Array(3));
 const onnx = await load("model.onnx", { dims: { batch: 1, length: [1, 512] }, freeze: { rate: 16000, on: [true] } });
 const chosen: number | undefined = onnx.chosen["batch"];
+const wasm: WasmModel = await load("model.wasm", { threads: 2 });
+for (const source of ["a" as string, "https://a.b/c.onnx?v=2", new URL("https://a.b/"), new Uint8Array(3)]) {
+  const any: Model | WasmModel = await load(source);
+  if (any.device === "wasm") any.threads.toFixed();
+}
+const bytes = await load(new Uint8Array(3));
+const told: [string, number | undefined] = [bytes.reason, bytes.chosen?.["batch"]];
 const ort = await import("emberlet-web/onnxruntime");
 const tensor = new ort.Tensor("float32", new Float32Array(64), [1, 1, 8, 8]);
 const values: Float32Array = tensor.data;

@@ -91,7 +91,7 @@ export function load(
   options: LoadOptions & {
     fallback: string | URL | Request | ArrayBuffer | ArrayBufferView | Blob;
   },
-): Promise<(Model | WasmModel) & { readonly reason: string }>;
+): Promise<Loaded>;
 
 /** Compile an ONNX file, or a module that emberlet codegen wrote, in a worker, and load what it becomes: a plan on the
  * GPU, WebAssembly otherwise, or where runs of both at an earlier visit showed that WebAssembly is faster.
@@ -99,10 +99,22 @@ export function load(
 export function load(
   source: `${string}.onnx` | `${string}.py`,
   options?: LoadOptions,
-): Promise<(Model | WasmModel) & { readonly reason: string; readonly chosen: Readonly<Record<string, number>> }>;
+): Promise<Loaded & { readonly chosen: Readonly<Record<string, number>> }>;
 
 /** Open the GPU and load a plan: its weights go to the GPU as they arrive, while its kernels compile. */
-export function load(source: Source, options?: LoadOptions): Promise<Model>;
+export function load(source: `${string}.plan`, options?: LoadOptions): Promise<Model>;
+
+/** Load a WebAssembly module. */
+export function load(source: `${string}.wasm`, options?: LoadOptions): Promise<WasmModel & { readonly reason: string }>;
+
+/** Load any of these by its bytes, or from an address that does not end in its kind. */
+export function load(
+  source: Source,
+  options?: LoadOptions,
+): Promise<Loaded & { readonly chosen?: Readonly<Record<string, number>> }>;
+
+/** A model: `device` says what runs it, and `reason` why that is not the GPU, else "". */
+export type Loaded = (Model | WasmModel) & { readonly reason: string };
 
 /** Start the interpreter early, so that `load` waits less. Resolves to MicroPython's module object. */
 export function prepare(options?: Pick<LoadOptions, "wasm">): Promise<unknown>;
@@ -111,6 +123,8 @@ export interface Model {
   /** The GPU's name. */
   readonly adapter: string;
   readonly device: "webgpu";
+  /** Why the GPU does not run it: "". */
+  readonly reason: string;
   /** The Python that runs the plan: "MicroPython 1.27.0". */
   readonly runtime: string;
   readonly inputs: readonly Port[];

@@ -15,6 +15,7 @@ import { loadEither } from "./either.mjs";
 import { readable, start } from "./interpreter.mjs";
 import { Kept } from "./kept.mjs";
 import { named, wrongInputs } from "./kinds.mjs";
+import { checkOptions } from "./options.mjs";
 import python from "./python.mjs"; // the build writes it: emberlet's sources
 import { open } from "./sources.mjs";
 
@@ -25,10 +26,8 @@ let targets = []; // GPU objects that Python passes while it opens a plan
 let queue = null;
 
 export async function load(source, options = {}) {
+  checkOptions(options);
   const { fallback, device } = options;
-  if (device && device !== "webgpu" && device !== "wasm") {
-    throw new TypeError(`device is "webgpu" or "wasm"; found: ${device}`);
-  }
   if (!fallback) return begun(source, options);
   const inWasm = () => begun(fallback, { ...options, device: "wasm" });
   return loadEither(() => begun(source, { ...options, device: "webgpu" }), inWasm, device);
@@ -81,8 +80,10 @@ async function begin(source, options) {
   if (isOnnx) import("./compiling.mjs").then((compiling) => compiling.prepare(options.compiler));
   const plan = await opening;
   if (plan.compiled) {
+    if (device === "webgpu") throw new TypeError(`${plan.name} is a WebAssembly module: device: "webgpu" needs an ONNX file or a plan`);
     try {
-      return await (await import("./wasm.mjs")).load(named(plan.compiled, plan.name), { threads });
+      const model = await (await import("./wasm.mjs")).load(named(plan.compiled, plan.name), { threads });
+      return Object.assign(model, { reason: `${plan.name} is a WebAssembly module` });
     } catch (error) {
       if (plan.stored) await (await Kept.open())?.forget(plan.stored);
       throw plan.stored ? Object.assign(error, { fromCache: true }) : error;
@@ -176,6 +177,7 @@ class Model {
     this.#key = key;
     this.adapter = adapter;
     this.device = "webgpu";
+    this.reason = ""; // why it is not the GPU
     this.runtime = runtime;
     this.inputs = inputs.map(port);
     this.outputs = outputs.map(port);

@@ -2,10 +2,12 @@
 
 const MAGICS = { plan: [0x4e, 0x52, 0x55, 0x42], wasm: [0x00, 0x61, 0x73, 0x6d] };
 
-// "plan", "wasm", "html", "onnx", "module" (Python) or "unknown".
+// "plan", "weights" (of a module), "wasm", "html", "onnx", "module" (Python) or "unknown".
 export function kindOf(bytes) {
   for (const [kind, magic] of Object.entries(MAGICS)) {
-    if (magic.every((byte, i) => bytes[i] === byte)) return kind;
+    if (!magic.every((byte, i) => bytes[i] === byte)) continue;
+    if (kind !== "plan" || new TextDecoder("latin1").decode(bytes).includes("emberlet.plan")) return kind;
+    return "weights";
   }
   if (/^\s*</.test(new TextDecoder().decode(bytes.subarray(0, 64)))) return "html";
   // An ONNX file begins with field 1, the format's version, and goes on with another field of its message.
@@ -17,6 +19,7 @@ export function kindOf(bytes) {
 export function refusal(name, kind) {
   const sentences = {
     plan: `${name} is a plan, for the GPU: load it with "emberlet-web"`,
+    weights: `${name} has weights and no model: load the module or the ONNX file that they belong to, or compile it`,
     wasm: `${name} is a WebAssembly module: load it with "emberlet-web/wasm"`,
     html: `${name} is a web page, not a model; is the path right?`,
     onnx: `${name} is an ONNX model: load it with "emberlet-web"`,
@@ -27,6 +30,7 @@ export function refusal(name, kind) {
 
 // The sentence for what is no source at all, or null.
 export function wrongSource(source) {
+  if (source === "") return "load takes the address of a model or its bytes; found an empty address";
   const known = [ArrayBuffer, Blob, Response, ReadableStream, URL, Request];
   if (typeof source === "string" || ArrayBuffer.isView(source) || known.some((one) => source instanceof one)) return null;
   return `load takes the address of a model or its bytes; found: ${described(source)}`;

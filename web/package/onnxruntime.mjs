@@ -63,6 +63,9 @@ export class InferenceSession {
     this.outputNames = Object.freeze(ports.outputs.map(({ name }) => name));
     this.#unranked = ports.inputs.filter(({ shape }) => !shape).map(({ name }) => name);
     this.#constants = this.#unranked.length > 0;
+    const open = [...ports.inputs, ...ports.outputs].flatMap(({ name, shape }) => (shape ?? []).map((size, axis) => size || `${name}:${axis}`));
+    const unknown = Object.keys(sizes).filter((name) => !open.includes(name)); // onnxruntime ignores them, too
+    if (unknown.length) console.warn(`emberlet: freeDimensionOverrides names sizes that the model does not leave open: ${unknown.join(", ")}`);
     this.#open = this.#constants || this.inputMetadata.some(({ shape }) => shape.some((size) => typeof size === "string"));
   }
 

@@ -85,10 +85,10 @@ async function begun(name, stream, counted, weights = false, compiled = () => {}
   const arriving = new Arriving(stream);
   try {
     const start = await header(arriving);
-    const kind = weights ? "weights" : kindOf(start);
-    const part = { wasm: "compiled", onnx: "onnx", module: "module", weights: "weights" }[kind];
+    const kind = kindOf(start);
+    const part = weights ? "weights" : { wasm: "compiled", onnx: "onnx", module: "module" }[kind];
     if (part) {
-      if (kind === "wasm") compiled();
+      if (part === "compiled") compiled();
       counted?.(start.length);
       return { name, [part]: await arriving.whole(start, counted) };
     }

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import sys
 import traceback
 from importlib.machinery import PathFinder
@@ -52,7 +53,7 @@ def compile(path, out, options):
         _, _, chosen = write(path, out, given["dim"], given["freeze"], None, *limits)
     except (EmberletError, OSError) as error:
         more = {"branchesOn": error.input} if isinstance(error, Branches) else {}
-        return _told(str(error).replace(os.path.dirname(path) + "/", ""), **more)
+        return _told(_as_options(str(error).replace(os.path.dirname(path) + "/", "")), **more)
     except MemoryError:
         return _told(f"compiling {name} takes more memory than this browser gives")
     except Exception as error:
@@ -87,6 +88,23 @@ def steps(number, path, feeds):
         return json.loads(_told(str(error)))
     except MemoryError:
         return json.loads(_told("the model takes more memory than this browser gives"))
+
+
+_WORD = re.compile(r"--(dim|freeze) ([^\s=]+)=([^\s,:]+(?::\d+)?)")
+_NAMES = {"dim": "dims", "freeze": "freeze"}
+
+
+def _as_options(message):
+    """A sentence of the command as a tab says it: --dim rows=1..8 is dims: { rows: [1, 8] }."""
+    message = _WORD.sub(_as_option, message).replace(" } dims: { ", ", ").replace(" } freeze: { ", ", ")
+    return re.sub("--(dim|freeze) ", lambda found: _NAMES[found[1]] + " ", message)
+
+
+def _as_option(found):
+    kind, name, value = found.groups()
+    if sizes := re.fullmatch(r"(\d+)\.\.(\d+)(?::(\d+))?", value):
+        value = f"[{', '.join(size for size in sizes.groups() if size)}]"
+    return f"{_NAMES[kind]}: {{ {name if name.isidentifier() else json.dumps(name)}: {value} }}"
 
 
 def _told(message, **more):
