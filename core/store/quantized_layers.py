@@ -79,9 +79,9 @@ def fitted(module: Module, at: At, layout: str | None) -> Fitted:
 
 
 def _parts(name: str, weight: Any, at: At, layout: str | None) -> dict[str, Snapshot]:
-    """The values and scales of a file's weight for a packed one, if it has them."""
+    """The values and scales of a file's weight for a packed one of floats, if it has them."""
     make = at[name].parts if name in at and layout == "pytorch" else None
-    if make is None or not isinstance(weight, QuantizedWeight):
+    if make is None or not isinstance(weight, QuantizedWeight) or weight.scheme.value is None:
         return {}
     return {f"{name}.{key}": part for key, part in make(weight.rows).items()}
 

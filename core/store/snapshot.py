@@ -64,12 +64,14 @@ class Snapshot:
     all names of one tensor, None if there is only one; quantized: how a burnpack stores it quantized, or None; packed:
     its integers, or None; real: of a quantized weight's integers in a file, the weight as floats, or None; parts: of a
     matrix in PyTorch's layout that a file holds in narrow floats, a function of how many channels share scales that
-    gives its "values" and "scale" as a QuantizedWeight holds them, or None.
+    gives its "values" and "scale" as a QuantizedWeight holds them, or None; blocks: the name of a kind of GGUF's blocks
+    and what reads those of the tensor, or None.
     """
 
     __slots__ = (
         "_make",
         "_raw",
+        "blocks",
         "dtype",
         "name",
         "nbytes",
@@ -103,6 +105,7 @@ class Snapshot:
         self.packed: Packed | None = None
         self.real: Snapshot | None = None
         self.parts: Callable[[int], dict[str, Snapshot]] | None = None
+        self.blocks: tuple[str, Raw] | None = None
         self._raw = raw
         self._make = make
 
@@ -139,7 +142,8 @@ class Snapshot:
             name, self.dtype, self.shape, raw=self._raw, make=self._make, original=self.original,
             param_id=self.param_id, stored=self.stored, nbytes=self.nbytes, same=self.same,
         )  # fmt: skip
-        made.quantized, made.packed, made.real, made.parts = self.quantized, self.packed, self.real, self.parts
+        for key in ("quantized", "packed", "real", "parts", "blocks"):
+            setattr(made, key, getattr(self, key))
         return made
 
     def mapped(self, function: Callable[[Tensor], Tensor], dtype: DType, shape: tuple[int, ...]) -> Snapshot:
@@ -162,6 +166,8 @@ class Snapshot:
             param_id=self.param_id, stored=self.stored, nbytes=self.nbytes, same=self.same,
         )  # fmt: skip
         made.packed = self.packed
+        if self.blocks is not None:
+            made.blocks = self.blocks[0], partial(told, self.blocks[1])
         if self.quantized is not None:
             made.quantized = self.quantized._replace(read=partial(told, self.quantized.read))
         return made

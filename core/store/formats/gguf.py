@@ -12,12 +12,14 @@ from math import prod
 from typing import Any
 
 from ... import dtypes
+from ...backend import Backend
 from ...burnpack.limits import Limits
 from ...errors import FormatError
+from ...tensor import Tensor
 from ..reading import Bytes
-from ..snapshot import Packed, Snapshot
+from ..snapshot import Packed, Raw, Snapshot
 from ..stored import Store
-from .gguf_blocks import BLOCKS, dequantize, parts
+from .gguf_blocks import BLOCKS, Block, dequantize, e2m1, parts
 
 # ggml's type number -> dtype
 PLAIN = {
@@ -137,15 +139,19 @@ def _snapshot(
         )
     size = count // block.weights_each * block.nbytes
     _check(label, start, size, len(data), limits)
+
+    def raw() -> memoryview:
+        return data[start : start + size]
+
     if blocks:
         rows = (*shape[:-1], shape[-1] // block.weights_each * block.nbytes)
-        return Snapshot(name, dtypes.uint8, rows, raw=lambda: data[start : start + size], stored=block.name)
+        return Snapshot(name, dtypes.uint8, rows, raw=raw, stored=block.name)
 
     def make(backend: Any) -> Any:
-        return dequantize(data[start : start + size], block, shape).to(backend)
+        return dequantize(raw(), block, shape).to(backend)
 
     def read() -> tuple[Any, Any, Any]:
-        levels, scale, least = parts(data[start : start + size], block)
+        levels, scale, least = parts(raw(), block)
         rows = (count // shape[-1], shape[-1] // block.group)
         flat = None if least is None else least.reshape(rows)
         return levels.reshape((*rows, block.group)), scale.reshape(rows), flat
@@ -153,6 +159,33 @@ def _snapshot(
     found = Snapshot(name, dtypes.float32, shape, make=make, stored=block.name, nbytes=size)
     if len(shape) == 2 and count:
         found.packed = Packed(0, block.bits, block.group, block.zero, block.zero == 0, read)
+        if block.name in ("MXFP4", "NVFP4"):
+            found.parts = partial(_parts, name, block, shape, raw)
+    found.blocks = block.name, raw
+    return found
+
+
+def _parts(name: str, block: Block, shape: tuple[int, ...], read: Raw, _: int) -> dict[str, Snapshot]:
+    """The values and scales of a matrix of E2M1's numbers."""
+    held = (shape[0], shape[1] // block.group, block.group)
+    made = partial(Snapshot, original=name)
+
+    def values(backend: Backend) -> Tensor:
+        return e2m1(read(), block, shape[0])[0].to(backend)
+
+    def scale(backend: Backend) -> Tensor:
+        return e2m1(read(), block, shape[0])[1].to(backend)
+
+    count = held[0] * held[1]
+    narrow = dtypes.float8_e8m0fnu if block.name == "MXFP4" else dtypes.float8_e4m3fn
+    found = {
+        "values": made(f"{name}.values", dtypes.float4_e2m1fn, held, make=values),
+        "scale": made(f"{name}.scale", narrow, (count,), make=scale),
+    }
+    if block.name == "NVFP4":
+        found["tensor_scale"] = made(
+            f"{name}.tensor_scale", dtypes.float32, (), make=lambda backend: backend.full((), 1, dtypes.float32)
+        )
     return found
 
 

@@ -1,5 +1,5 @@
-"""Writing GGUF, llama.cpp's format: floats and integers as they are, weights of 4 and 8 bits as its blocks Q4_0, Q4_1
-and Q8_0. https://github.com/ggml-org/ggml/blob/master/docs/gguf.md"""
+"""Writing GGUF, llama.cpp's format: floats, integers and a file's own blocks as they are, weights of 4 and 8 bits as
+its blocks Q4_0, Q4_1, Q8_0 and MXFP4. https://github.com/ggml-org/ggml/blob/master/docs/gguf.md"""
 
 from __future__ import annotations
 
@@ -47,7 +47,10 @@ def dump(store: Store, file: IO[bytes], metadata: dict[str, str]) -> int:
     whole = b"".join(head)
     written = file.write(whole + bytes(-len(whole) % ALIGNMENT))
     for name, s in store.items():
-        raw = _blocks(name, s.packed) if kinds[name] in BLOCKS and s.packed else s.raw()
+        if s.blocks is not None:
+            raw = s.blocks[1]()
+        else:
+            raw = _blocks(name, s.packed) if kinds[name] in BLOCKS and s.packed else s.raw()
         if len(raw) != _nbytes(s, kinds[name]):
             raise FormatError(f"tensor {name!r} gave {len(raw)} bytes where {_nbytes(s, kinds[name])} were announced")
         written += file.write(raw) + file.write(bytes(-len(raw) % ALIGNMENT))
@@ -84,6 +87,8 @@ def _kind(name: str, s: Snapshot) -> int:
         )
     if len(s.shape) > MOST_AXES:
         raise DTypeError(f"tensor {name!r} has {len(s.shape)} axes; those of GGUF have at most {MOST_AXES}")
+    if s.blocks is not None:
+        return TYPES[s.blocks[0]]
     p = s.packed
     if p is None:
         if s.dtype not in NUMBERS:
