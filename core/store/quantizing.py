@@ -44,7 +44,7 @@ PACKED: dict[type, type] = {
 }  # fmt: skip
 
 
-def quantized(s: Snapshot, bits: int, level: str | int, calibration: str) -> Snapshot:
+def quantized(s: Snapshot, bits: int, level: str | int | tuple[int, ...], calibration: str) -> Snapshot:
     """The snapshot, quantized; returned unchanged if it has integers or fewer than two axes. Raises
     UnsupportedError."""
     if bits not in VALUES or calibration not in CALIBRATIONS:
@@ -85,7 +85,7 @@ def quantized(s: Snapshot, bits: int, level: str | int, calibration: str) -> Sna
     return out
 
 
-def _block(s: Snapshot, level: str | int) -> tuple[int, ...] | None:
+def _block(s: Snapshot, level: str | int | tuple[int, ...]) -> tuple[int, ...] | None:
     """The extent of a block along each axis, or None for one scale."""
     if level == "tensor":
         return None
@@ -93,8 +93,16 @@ def _block(s: Snapshot, level: str | int) -> tuple[int, ...] | None:
         block = (*s.shape[:-1], 1)
     elif isinstance(level, int) and not isinstance(level, bool):
         block = (*(1 for _ in s.shape[1:]), level)
+    elif isinstance(level, tuple) and all(isinstance(n, int) and not isinstance(n, bool) for n in level):
+        block = level
+        if len(block) != len(s.shape):
+            raise UnsupportedError(
+                f"tensor {s.name!r} has {len(s.shape)} axes, a block of {block} has not; filter= selects tensors"
+            )
     else:
-        raise UnsupportedError(f"level is 'tensor', 'channel' or a number of elements, found {level!r}")
+        raise UnsupportedError(
+            f"level is 'tensor', 'channel', a number of elements, or a block's extents along the axes, found {level!r}"
+        )
     if len(block) > MAX_AXES or not all(1 <= n <= MAX_BLOCK for n in block):
         raise UnsupportedError(
             f"tensor {s.name!r}: a block of {block} cannot be stored; at most {MAX_BLOCK} along each of {MAX_AXES} axes"

@@ -152,16 +152,17 @@ class Store(Mapping[str, Snapshot]):
     def quantize(
         self,
         bits: int = 8,
-        level: str | int = "tensor",
+        level: str | int | tuple[int, ...] = "tensor",
         calibration: str = "min-max",
         filter: Filtering = None,
     ) -> Store:
         """Float tensors of two or more axes, quantized symmetrically to 8, 4 or 2 bits, in the layout of Burn's
         quantized tensors.
 
-        level: which elements share a scale: "tensor", "channel" (a column), or a number of elements along the last
-        axis; calibration: "min-max" or "absolute-mean". A burnpack stores the bits; reading returns float32, as do the
-        snapshots of this view. Raises UnsupportedError for anything else.
+        level: which elements share a scale: "tensor", "channel" (a column), a number of elements along the last axis,
+        or a block's extent along each axis: (32, 1) of dense weights (d_input, d_output) is the level 32 of
+        `Module.quantize_weights`; calibration: "min-max" or "absolute-mean". A burnpack stores the bits; reading
+        returns float32, as do the snapshots of this view. Raises UnsupportedError for anything else.
         """
         from .quantizing import quantized
 

@@ -233,7 +233,7 @@ def test_a_quantized_file_loads_into_the_module_it_was_made_from():
 
 def test_blocks_that_a_scheme_cannot_say_are_refused():
     wide = store.store_of({"w": np.ones((300, 2), np.float32)})
-    for level in ("channel", 256, "row", True):
+    for level in ("channel", 256, "row", True, (32,), (32, 1, 1), (256, 1), (True, 1)):
         with pytest.raises(UnsupportedError):
             wide.quantize(8, level)
     with pytest.raises(UnsupportedError, match="8, 4 or 2 bits"):

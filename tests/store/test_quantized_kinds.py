@@ -287,14 +287,15 @@ def test_gguf_blocks_are_taken_as_they_are(kind: str, embedding: bool, tmp_path:
     assert max(other.load_from(tmp_path / "m.gguf").quantized.values()) > 1e-4
 
 
-@pytest.mark.parametrize("level", ["tensor", "channel"])
+@pytest.mark.parametrize("level", ["tensor", "channel", 8, 4])
 @pytest.mark.parametrize("bits", [8, 4, 2])
-def test_integers_of_a_burnpack_are_taken_as_they_are(bits: int, level: str, tmp_path: Path) -> None:
+def test_integers_of_a_burnpack_are_taken_as_they_are(bits: int, level: str | int, tmp_path: Path) -> None:
     """Written as Burn's quantized tensors, which test_quantized.py compares with what Burn makes of them."""
     from emberlet import store
 
     real = nn.Sequential(nn.Linear(21, 5), nn.Linear(5, 5))
-    store.from_module(real).quantize(bits=bits, level=level).save(tmp_path / "w.bpk")
+    block = (level, 1) if isinstance(level, int) else level
+    store.from_module(real).quantize(bits=bits, level=block).save(tmp_path / "w.bpk")
     made = nn.Sequential(nn.Linear(21, 5), nn.Linear(5, 5))
     made.quantize_weights(bits, level=level)
     result = made.load_from(tmp_path / "w.bpk")

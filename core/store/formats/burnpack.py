@@ -57,28 +57,33 @@ def _quantized(pack: Burnpack, name: str, where: str) -> Quantized:
 
 
 def _packed(pack: Burnpack, name: str, where: str) -> Packed | None:
-    """The integers of a matrix (inputs, channels) with one scale, or one for each channel; None for others."""
+    """The integers of a matrix (inputs, channels) with one scale, one for each channel, or one for each block of a
+    channel's inputs; None for others."""
     entry = pack.tensors[name]
     try:
         s = scheme_of(entry.stored["QFloat"], entry.shape, where)
     except FormatError:  # reading it raises that, too
         return None
     shape = entry.shape
-    whole = s.block is None or tuple(s.block) == (shape[0], 1)
-    if len(shape) != 2 or not whole or s.value.is_float or s.tensor_scale is not None or 0 in shape:
+    if len(shape) != 2 or s.value.is_float or s.tensor_scale is not None or 0 in shape:
         return None
     bits = int(entry.stored["QFloat"]["value"][1])  # native values of 4 and 2 bits are bytes
     middle, size = 1 << (bits - 1), -(-shape[0] * bits // 8) * 8 // bits
+    if s.block is not None and s.block[0] < shape[0]:
+        size = s.block[0]
+    if (s.block is not None and s.block[1] != 1) or size * bits % 8:
+        return None
+    blocks = -(-shape[0] // size)
 
     def read() -> tuple[Tensor, Tensor, None]:
         raw = pack.raw(name)
         _, n, grid, at = layout_of(entry, len(raw), where)
         backend = get_backend(None)
         values = values_of(backend, raw[:n], s, shape)
-        levels = backend.pad(values.mT, ((0, 0), (0, size - shape[0])), 0.0) + float(middle)
-        scale = backend.from_bytes(raw[at:], s.scale, (grid[1], 1)).astype(dtypes.float32)
-        levels = levels.reshape((shape[1], 1, size)).astype(dtypes.uint8)
-        return levels, backend.expand(scale, (shape[1], 1)), None
+        levels = backend.pad(values.mT, ((0, 0), (0, blocks * size - shape[0])), 0.0) + float(middle)
+        scale = backend.from_bytes(raw[at:], s.scale, tuple(grid)).astype(dtypes.float32).mT
+        levels = levels.reshape((shape[1], blocks, size)).astype(dtypes.uint8)
+        return levels, backend.expand(scale, (shape[1], blocks)), None
 
     return Packed(1, bits, size, middle, False, read)
 
