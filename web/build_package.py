@@ -27,8 +27,8 @@ from packages import (
 
 PACKAGE = WEB / "package"
 MODULES = tuple(
-    "emberlet adapter arrays arriving compiling download either faster kept kinds lengths models onnx onnxruntime "
-    "options ports sizes sources steps tensors thread threads wasm watch".split()
+    "emberlet adapter arrays arriving compiling download either errors faster images kept kinds lengths models "
+    "onnx onnxruntime options ports sizes sources steps tensors thread threads wasm watch".split()
 )
 TYPES = ("emberlet", "onnxruntime", "wasm")
 OF_PYODIDE = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zip")

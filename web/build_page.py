@@ -35,6 +35,7 @@ RUNTIMES = {
     "micropython": (
         "package/interpreter.mjs",
         "package/download.mjs",
+        "package/errors.mjs",
         *(f"node_modules/@micropython/micropython-webassembly-pyscript/{name}" for name in MICROPYTHON),
     ),
 }
@@ -89,7 +90,10 @@ def build(target: Path, demos: bool = False) -> Path:
     (target / "examples").mkdir(exist_ok=True)
     for source in (*EXAMPLE_MODELS, target / "model" / "digits.plan", target / "model" / "digits.wasm"):
         refresh(source, target / "examples" / source.name)
-    for source in (WEB / "package" / "download.mjs", *sorted((WEB / "page").iterdir())):
+    for source in (
+        *(WEB / "package" / f"{name}.mjs" for name in ("download", "errors")),
+        *sorted((WEB / "page").iterdir()),
+    ):
         if source.name in (SERVICE_WORKER, WORKER):
             continue  # written below
         folder = target / "model" if source.suffix == ".py" else target

@@ -351,7 +351,9 @@ WRONG = {
     'ort.InferenceSession.create("digits.wasm")': "digits.wasm is a WebAssembly module",
     'ort.InferenceSession.create("digits.onnx", { executionProviders: ["webnn"] })': "has webgpu and wasm",
     'ort.InferenceSession.create("digits.onnx", { preferredOutputLocation: "gpu-buffer" })': "preferredOutputLocation",
-    "ort.Tensor.fromImage()": "Tensor.fromImage is not in emberlet-web/onnxruntime",
+    "ort.Tensor.fromImage()": "an ImageBitmap or an address; found: undefined",
+    "ort.Tensor.fromTexture()": "Tensor.fromTexture is not in emberlet-web/onnxruntime",
+    "new ort.Tensor([true], [1]).toImageData()": "has 3 or 4 channels in four dims; found: [1]",
     "ort.registerBackend()": "registerBackend is not in emberlet-web/onnxruntime",
     "new ort.Tensor('float32', [1, 2], [3])": "a tensor of the shape [3] has 3 values; found: 2",
     "new ort.Tensor('float31', [1])": "unsupported tensor type: float31",
@@ -364,7 +366,7 @@ def test_what_is_wrong_is_said_in_one_sentence(page: Page, folder: Path) -> None
     calls = ", ".join(f"() => {call}" for call in WRONG)
     found = page.evaluate(
         f"""async () => {{
-          const {{ load }} = await import("emberlet-web");
+          const {{ EmberletError, load }} = await import("emberlet-web");
           const ort = await import("emberlet-web/onnxruntime");
           const told = [];
           for (const call of [{calls}]) {{
@@ -372,7 +374,7 @@ def test_what_is_wrong_is_said_in_one_sentence(page: Page, folder: Path) -> None
               await call();
               told.push([false, "nothing"]);
             }} catch (error) {{
-              told.push([error instanceof Error, error.message]);
+              told.push([error instanceof Error && error instanceof EmberletError, error.message]);
             }}
           }}
           return told;

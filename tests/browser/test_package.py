@@ -657,7 +657,8 @@ def test_every_source_of_bytes_is_taken(page: Page) -> None:
 # -- TypeScript and bundlers -----------------------------------------------------------------------------------------
 
 GOOD = """
-import { load, type LoadOptions, type Model, type Port, type Session } from "emberlet-web";
+import { EmberletError, load, type LoadOptions, type Model, type Port, type Session } from "emberlet-web";
+import * as ort from "emberlet-web/onnxruntime";
 import { load as loadCompiled, type WasmModel } from "emberlet-web/wasm";
 
 const onProgress: LoadOptions["onProgress"] = ({ loaded, total }) => console.log(loaded / (total ?? 1));
@@ -689,14 +690,25 @@ for (const source of ["a" as string, "https://a.b/c.onnx?v=2", new URL("https://
 }
 const bytes = await load(new Uint8Array(3));
 const told: [string, number | undefined] = [bytes.reason, bytes.chosen?.["batch"]];
-const ort = await import("emberlet-web/onnxruntime");
 const tensor = new ort.Tensor("float32", new Float32Array(64), [1, 1, 8, 8]);
-const values: Float32Array = tensor.data;
+const floats: Float32Array = tensor.data;
 const asked = await ort.InferenceSession.create("model.onnx", { executionProviders: ["webgpu", "wasm"] });
 const { logits: scored } = await asked.run({ image: tensor }, ["logits"]);
 const spots = scored!.data as Float32Array;
 ort.env.wasm.numThreads = 2;
 const device: "wasm" = compiled.device;
+const value: ort.OnnxValue = tensor;
+const values: ort.InferenceSession.OnnxValueMapType = { value };
+const place: ort.Tensor.DataLocation = values["value"]!.location;
+const providers: ort.InferenceSession.ExecutionProviderConfig[] = ["wasm", { name: "webgpu" }];
+const pixels: Float32Array = (await ort.Tensor.fromImage(new ImageData(2, 2), { tensorFormat: "BGR" })).data;
+const shown: [ImageData, string] = [tensor.toImageData(), tensor.toDataURL({ format: "RGB" })];
+asked.startProfiling();
+try {
+  await load("model.onnx");
+} catch (error) {
+  if (error instanceof EmberletError) error.message.length;
+}
 """
 BAD = """
 import { load } from "emberlet-web";

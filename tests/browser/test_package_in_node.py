@@ -56,7 +56,8 @@ def modules(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def in_node(folder: Path, script: str) -> Any:
     onnx_file = [8, 7, 18, 1, 97, *[0] * 20]
-    plan = [0x4E, 0x52, 0x55, 0x42, 1, 0, 2, 0, 0, 0, *b"{}"]
+    metadata = b'{"emberlet.plan"}'
+    plan = [0x4E, 0x52, 0x55, 0x42, 1, 0, len(metadata), 0, 0, 0, *metadata]
     begin = STAND_INS.replace("ONNX", f"Uint8Array.from({onnx_file})").replace("PLAN", f"Uint8Array.from({plan})")
     line = ["node", "--input-type=module", "-e", f"{begin}{script}process.exit();"]
     done = subprocess.run(line, cwd=folder, capture_output=True, encoding="utf-8", check=False, timeout=120)
@@ -145,7 +146,7 @@ def test_the_compiler_names_the_input_that_a_model_branches_on(
     compiler = runpy.run_path(str(build_package.PACKAGE / "compiler" / build_package.SCRIPT))["compile"]
     told = json.loads(compiler(str(branching), str(tmp_path / "branch.wasm"), '{"dim": ["n=3"], "freeze": []}'))
     assert told["branchesOn"] == "rate"
-    assert told["error"].endswith("depends on input 1, rate: make it a constant, --freeze rate=VALUE")
+    assert told["error"].endswith("depends on input 1, rate: make it a constant, freeze: { rate: VALUE }")
 
 
 def test_runs_that_overlap_each_learn_that_the_model_branches_on_an_integer(modules: Path, branching: Path) -> None:
@@ -154,7 +155,7 @@ def test_runs_that_overlap_each_learn_that_the_model_branches_on_an_integer(modu
         f"""
         import {{ readFileSync }} from "fs";
         const bytes = new Uint8Array(readFileSync({json.dumps(str(branching.with_suffix(".wasm")))}));
-        const asks = {{ message: "make it a constant, --freeze rate=VALUE", branchesOn: "rate" }};
+        const asks = {{ message: "make it a constant, freeze: {{ rate: VALUE }}", branchesOn: "rate" }};
         const value = {{ bytes, chosen: {{}} }};
         const compiler = async ({{ freeze }}) => (freeze.length ? {{ value }} : {{ error: asks }});
         const {{ InferenceSession, Tensor }} = await import("./emberlet/onnxruntime.mjs");

@@ -1,5 +1,7 @@
 // Reads a plan as a stream: its header first, then the weights, part by part, directly to the GPU's memory.
 
+import { EmberletError } from "./errors.mjs";
+
 const MAGIC = 0x4255524e; // of a burnpack; docs/burnpack.md has the format
 const HEADER = 10; // bytes before the metadata: magic, version, length of the metadata
 const MOST_METADATA = 100 << 20;
@@ -137,7 +139,7 @@ function joined(parts) {
   return whole;
 }
 
-const damaged = (message) => Object.assign(new Error(message), { damaged: true });
+const damaged = (message) => Object.assign(new EmberletError(message), { damaged: true });
 
 const TABLE = Int32Array.from({ length: 256 }, (_, n) => {
   for (let bit = 0; bit < 8; bit++) n = n & 1 ? (n >>> 1) ^ 0xedb88320 : n >>> 1;

@@ -1,6 +1,7 @@
 // ONNX files and Python modules to plans and WebAssembly modules, in a worker that holds the compiler. It ends after some seconds without
 // work, which frees its memory.
 
+import { EmberletError } from "./errors.mjs";
 import { Kept } from "./kept.mjs";
 import { version } from "./version.mjs";
 import { Watch } from "./watch.mjs";
@@ -56,10 +57,10 @@ export function compile(files, { folder, counted, signal, ...more }) {
       how(value);
     };
     const abort = () => {
-      end(reject, new Error(`compiling ${name} was aborted`, { cause: signal.reason }));
+      end(reject, new EmberletError(`compiling ${name} was aborted`, { cause: signal.reason }));
       if (!jobs.size) stop(); // Python cannot be interrupted from outside
     };
-    if (signal?.aborted) return reject(new Error(`compiling ${name} was aborted`, { cause: signal.reason }));
+    if (signal?.aborted) return reject(new EmberletError(`compiling ${name} was aborted`, { cause: signal.reason }));
     signal?.addEventListener("abort", abort, { once: true });
     jobs.set(id, { name, counted, done: (value) => end(resolve, value), failed: (error) => end(reject, error) });
     clearTimeout(ending);
@@ -96,7 +97,7 @@ function started(folder) {
 }
 
 // refused: the compiler refuses the model with these sizes, rather than that it could not start.
-const refusal = ({ message, details, branchesOn }) => Object.assign(new Error(message, { cause: details }), { told: true, refused: ready, branchesOn });
+const refusal = ({ message, details, branchesOn }) => Object.assign(new EmberletError(message, { cause: details }), { told: true, refused: ready, branchesOn });
 
 function fail(why) {
   stop();
@@ -104,7 +105,7 @@ function fail(why) {
 }
 
 const notStarted = (name, why) =>
-  new Error(
+  new EmberletError(
     `${name} is not compiled, and the compiler could not start: ${why} Or compile the model ahead, with emberlet compile ` +
       `${name} --out ${name.replace(/\.(onnx|py)$/, "")}.plan`,
   );

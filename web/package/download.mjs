@@ -1,5 +1,7 @@
 // Downloads that always end: with the bytes, or with an Error of one sentence.
 
+import { EmberletError } from "./errors.mjs";
+
 const SILENCE = 30000; // ms without a byte before a download is aborted
 
 // Fetch a file as a Response whose body fails, instead of waiting for ever, if nothing arrives for a while.
@@ -8,9 +10,9 @@ const SILENCE = 30000; // ms without a byte before a download is aborted
 export async function download(resource, { options = {}, counted = () => {}, fetcher = fetch, silence = SILENCE } = {}) {
   const url = String(resource.url ?? resource);
   const abort = new AbortController();
-  const late = () => abort.abort(new Error(`could not download ${url}: nothing arrived for ${silence / 1000} seconds`));
+  const late = () => abort.abort(new EmberletError(`could not download ${url}: nothing arrived for ${silence / 1000} seconds`));
   let timer = setTimeout(late, silence);
-  const given = () => abort.abort(new Error(`the download of ${url} was aborted`, { cause: options.signal.reason }));
+  const given = () => abort.abort(new EmberletError(`the download of ${url} was aborted`, { cause: options.signal.reason }));
   if (options.signal?.aborted) given();
   options.signal?.addEventListener("abort", given, { once: true });
   const ended = () => {
@@ -23,12 +25,12 @@ export async function download(resource, { options = {}, counted = () => {}, fet
   } catch (error) {
     ended();
     if (abort.signal.aborted) throw abort.signal.reason;
-    throw Object.assign(new Error(`could not download ${url}: ${error.message}`), { unreachable: true });
+    throw Object.assign(new EmberletError(`could not download ${url}: ${error.message}`), { unreachable: true });
   }
   const refuse = (why) => {
     ended();
     abort.abort();
-    throw new Error(`could not download ${url}: ${why}`);
+    throw new EmberletError(`could not download ${url}: ${why}`);
   };
   if (!response.ok) refuse(`the server answered ${response.status}`);
   const type = response.headers.get("content-type") ?? "";

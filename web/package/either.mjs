@@ -1,6 +1,7 @@
 // A model that runs on the GPU, and in WebAssembly where the GPU is missing, refused, in software or lost.
 
 import { whyNoGpu } from "./adapter.mjs";
+import { EmberletError } from "./errors.mjs";
 
 // onGpu(): loads the plan; inWasm(): the fallback. device: "webgpu" or "wasm" to decide, also when the GPU is lost, else
 // what is faster here; slower(): why the GPU is known to be slower, or "".
@@ -50,17 +51,17 @@ class Either {
   }
 
   runNow(given) {
-    if (this.device !== "wasm") throw new Error("runNow needs WebAssembly, and the GPU runs this model: use run");
+    if (this.device !== "wasm") throw new EmberletError("runNow needs WebAssembly, and the GPU runs this model: use run");
     return this.#model.runNow(given);
   }
 
   session(options) {
-    if (this.device === "wasm") throw new Error(`sessions need WebGPU, and WebAssembly runs this model${this.#wayOut}`);
+    if (this.device === "wasm") throw new EmberletError(`sessions need WebGPU, and WebAssembly runs this model${this.#wayOut}`);
     return this.#model.session(options);
   }
 
   profile(options) {
-    if (this.device === "wasm") throw new Error(`profiles need WebGPU, and WebAssembly runs this model${this.#wayOut}`);
+    if (this.device === "wasm") throw new EmberletError(`profiles need WebGPU, and WebAssembly runs this model${this.#wayOut}`);
     return this.#model.profile(options);
   }
 

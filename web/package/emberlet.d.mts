@@ -1,5 +1,5 @@
-/** Runs ONNX files, and what `emberlet compile model.onnx` writes, on WebGPU or in WebAssembly. Every error is an Error of
- * one sentence. */
+/** Runs ONNX files, and what `emberlet compile model.onnx` writes, on WebGPU or in WebAssembly. Every error is an
+ * EmberletError. */
 
 import type { WasmModel } from "./wasm.mjs";
 
@@ -115,6 +115,10 @@ export function load(
 
 /** A model: `device` says what runs it, and `reason` why that is not the GPU, else "". */
 export type Loaded = (Model | WasmModel) & { readonly reason: string };
+
+/** What this package throws: `message` is one sentence that a visitor may read, and `cause` has details. A wrong argument is
+ * a TypeError or a RangeError and passes `instanceof EmberletError`, too. */
+export class EmberletError extends Error {}
 
 /** Start the interpreter early, so that `load` waits less. Resolves to MicroPython's module object. */
 export function prepare(options?: Pick<LoadOptions, "wasm">): Promise<unknown>;

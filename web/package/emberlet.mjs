@@ -5,19 +5,22 @@
 //   const model = await load("model.onnx"); // or a generated module, model.py, or what `emberlet compile` wrote
 //   const { logits } = await model.run({ image: new Float32Array(64) });
 //
-// Inputs and results are typed arrays in row-major order. Every failure is an Error whose message is one sentence for
+// Inputs and results are typed arrays in row-major order. Every failure is an EmberletError whose message is one sentence for
 // people to read; its `cause` has the details. Inside, MicroPython runs emberlet's plan runtime. A global scope can have
 // only one MicroPython, which all models of a page (or of a worker) share. emberlet.d.mts describes the public API.
 
 import { arrayOf } from "./arrays.mjs";
 import { toGpu } from "./arriving.mjs";
 import { loadEither } from "./either.mjs";
+import { EmberletError, EmberletTypeError } from "./errors.mjs";
 import { readable, start } from "./interpreter.mjs";
 import { Kept } from "./kept.mjs";
 import { named, wrongInputs } from "./kinds.mjs";
 import { checkOptions } from "./options.mjs";
 import python from "./python.mjs"; // the build writes it: emberlet's sources
 import { open } from "./sources.mjs";
+
+export { EmberletError };
 
 let interpreter = null;
 let count = 0;
@@ -80,7 +83,7 @@ async function begin(source, options) {
   if (isOnnx) import("./compiling.mjs").then((compiling) => compiling.prepare(options.compiler));
   const plan = await opening;
   if (plan.compiled) {
-    if (device === "webgpu") throw new TypeError(`${plan.name} is a WebAssembly module: device: "webgpu" needs an ONNX file or a plan`);
+    if (device === "webgpu") throw new EmberletTypeError(`${plan.name} is a WebAssembly module: device: "webgpu" needs an ONNX file or a plan`);
     try {
       const model = await (await import("./wasm.mjs")).load(named(plan.compiled, plan.name), { threads });
       return Object.assign(model, { reason: `${plan.name} is a WebAssembly module` });
@@ -100,7 +103,7 @@ async function begin(source, options) {
   }
   if (device === "wasm") {
     plan.arriving.cancel();
-    throw new TypeError(`${plan.name} is a plan, for the GPU: device: "wasm" needs a fallback, a .wasm file`);
+    throw new EmberletTypeError(`${plan.name} is a plan, for the GPU: device: "wasm" needs a fallback, a .wasm file`);
   }
   const mp = await starting;
   const key = ++count;
@@ -113,7 +116,7 @@ async function begin(source, options) {
     compiled.catch(() => {});
     await toGpu(plan.arriving, plan.header.length, uploads, facts.queue, async (part) => {
       counted(part.length);
-      if (signal?.aborted) throw new Error(`the download of ${plan.name} was aborted`, { cause: signal.reason });
+      if (signal?.aborted) throw new EmberletError(`the download of ${plan.name} was aborted`, { cause: signal.reason });
       await plan.keeping?.write(part);
     });
     plan.keeping?.close();
@@ -127,7 +130,7 @@ async function begin(source, options) {
     if (error.damaged) {
       const fromCache = Boolean(plan.key);
       if (fromCache) await (await Kept.open())?.forget(`plan/${plan.key}`);
-      throw Object.assign(new Error(`${plan.name}: ${error.message}`, { cause: error }), { fromCache });
+      throw Object.assign(new EmberletError(`${plan.name}: ${error.message}`, { cause: error }), { fromCache });
     }
     throw Object.assign(error, { refused: error.ofGpu && !error.lost }); // such as its buffers
   }
@@ -227,7 +230,7 @@ class Model {
   }
 
   async #call(code) {
-    if (this.#released) throw new Error("the model was released; load it again");
+    if (this.#released) throw new EmberletError("the model was released; load it again");
     await this.#python.runPythonAsync(code);
   }
 
@@ -298,13 +301,13 @@ class Session {
 
   #place(name) {
     const pair = this.#pairs.find(({ input }) => input === name);
-    if (!pair) throw new Error(`the session has no state "${name}"; it has ${this.#pairs.map(({ input }) => input).join(", ")}`);
+    if (!pair) throw new EmberletError(`the session has no state "${name}"; it has ${this.#pairs.map(({ input }) => input).join(", ")}`);
     return pair.places[0];
   }
 
   #inTurn(job) {
     return inTurn(() => {
-      if (this.#released) throw new Error("the session was released");
+      if (this.#released) throw new EmberletError("the session was released");
       return job();
     });
   }
@@ -312,7 +315,7 @@ class Session {
 
 function indexOf(ports, name, what) {
   const found = ports.findIndex((one) => one.name === name);
-  if (found < 0) throw new Error(`the model has no ${what} "${name}"; it has ${ports.map((one) => one.name).join(", ")}`);
+  if (found < 0) throw new EmberletError(`the model has no ${what} "${name}"; it has ${ports.map((one) => one.name).join(", ")}`);
   return found;
 }
 
@@ -324,10 +327,10 @@ function port({ name, dtype, shape, bytes }) {
 // [position, its bytes and shape] of every input.
 function checked(inputs, given) {
   const wrong = wrongInputs(given, inputs);
-  if (wrong) throw new TypeError(wrong);
+  if (wrong) throw new EmberletTypeError(wrong);
   const names = inputs.map(({ name }) => name);
   const unknown = Object.keys(given).find((name) => !names.includes(name));
-  if (unknown !== undefined) throw new Error(`the model has no input "${unknown}"; it takes ${names.join(", ")}`);
+  if (unknown !== undefined) throw new EmberletError(`the model has no input "${unknown}"; it takes ${names.join(", ")}`);
   return inputs.map((input, i) => [i, bytesOf(input, given[input.name])]);
 }
 
@@ -337,12 +340,12 @@ function bytesOf({ name, dtype, shape, array, length }, value) {
     const kind = value?.constructor?.name ?? String(value);
     const found = value?.length === undefined ? kind : `${kind} of ${value.length}`;
     const wanted = `${array.name}${open ? "" : ` of ${length}`} (${dtype}, ${shape.join("×") || "one number"})`;
-    throw new Error(`the input "${name}" takes a ${wanted}; found: ${found}`);
+    throw new EmberletError(`the input "${name}" takes a ${wanted}; found: ${found}`);
   }
   const content = new Uint8Array(value.buffer, value.byteOffset, value.byteLength).slice(); // as it is now
   if (!open || value.shape?.length !== shape.length) return { content }; // Python derives the sizes from the number of bytes
   if (value.shape.reduce((product, n) => product * n, 1) !== value.length) {
-    throw new Error(`the input "${name}" has ${value.length} values, and its shape is ${value.shape.join("×")}`);
+    throw new EmberletError(`the input "${name}" has ${value.length} values, and its shape is ${value.shape.join("×")}`);
   }
   return { content, shape: [...value.shape] };
 }
@@ -364,5 +367,6 @@ function told(error) {
   const { refused, otherSizes = error.type === "OtherSizesError" } = error;
   const { message } = readable(error);
   const lost = ofGpu && /device (was|is) lost/i.test(message); // with everything on it, whatever the sizes
-  return Object.assign(new Error(message, { cause: error }), { told: true, ofGpu, lost, refused, otherSizes });
+  const Kind = error instanceof EmberletError ? error.constructor : EmberletError;
+  return Object.assign(new Kind(message, { cause: error }), { told: true, ofGpu, lost, refused, otherSizes });
 }

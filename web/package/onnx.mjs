@@ -3,6 +3,7 @@
 import { adapterName, classesHere } from "./adapter.mjs";
 import { compile } from "./compiling.mjs";
 import { loadEither } from "./either.mjs";
+import { EmberletError, EmberletTypeError } from "./errors.mjs";
 import { faster } from "./faster.mjs";
 import { Kept } from "./kept.mjs";
 import { named } from "./kinds.mjs";
@@ -72,9 +73,9 @@ async function filesOf(found, { cache, signal, weights, progress }) {
   const text = new TextDecoder().decode(found.module);
   const [, beside] = text.match(/^ +WEIGHTS = "([^"/\\]+)"/m) ?? [];
   if (!beside && /^\w+\.EMBEDDED = /m.test(text)) return [{ name, bytes: found.module }];
-  if (!beside) throw new Error(`${name} is not a module that emberlet codegen wrote: it has no class that names its WEIGHTS`);
+  if (!beside) throw new EmberletError(`${name} is not a module that emberlet codegen wrote: it has no class that names its WEIGHTS`);
   const place = weights ?? (found.url && new URL(beside, found.url));
-  if (!place) throw new Error(`${name} needs its weights, ${beside}: pass their address or bytes, load(module, { weights })`);
+  if (!place) throw new EmberletError(`${name} needs its weights, ${beside}: pass their address or bytes, load(module, { weights })`);
   return [{ name, bytes: found.module }, { name: beside, bytes: (await open(place, { cache, signal, counted: progress, weights: true })).weights }];
 }
 
@@ -85,7 +86,7 @@ function whenIdle(job) {
 }
 
 const words = (given, worded, what) => {
-  if (typeof given !== "object" || given === null) throw new TypeError(`${what} is an object of values by name; found: ${given}`);
+  if (typeof given !== "object" || given === null) throw new EmberletTypeError(`${what} is an object of values by name; found: ${given}`);
   return Object.entries(given).map(([name, one]) => `${name}=${worded(name, one)}`);
 };
 
@@ -94,7 +95,7 @@ function size(name, given) {
   const [low, high, step] = Array.isArray(given) ? given : [];
   const whole = [low, high, step ?? 1].every(Number.isSafeInteger) && low >= 0 && high > 0 && (step ?? 1) > 0;
   if (whole && low <= high) return `${low}..${high}${step ? `:${step}` : ""}`;
-  throw new TypeError(`dims takes a number, or [lowest, highest] or [lowest, highest, step], for "${name}"; found: ${JSON.stringify(given)}`);
+  throw new EmberletTypeError(`dims takes a number, or [lowest, highest] or [lowest, highest, step], for "${name}"; found: ${JSON.stringify(given)}`);
 }
 
 const value = (name, given) => (typeof given === "string" ? given : JSON.stringify(given));

@@ -3,6 +3,8 @@
 
 import type { LoadOptions } from "./emberlet.mjs";
 
+export { EmberletError } from "./emberlet.mjs";
+
 interface TypedArrays {
   float32: Float32Array;
   float64: Float64Array;
@@ -26,14 +28,47 @@ export interface Tensor {
   readonly dims: readonly number[];
   /** The number of values. */
   readonly size: number;
-  readonly location: "cpu" | "none";
+  /** "cpu", or "none" once it is disposed. */
+  readonly location: Tensor.DataLocation;
   getData(releaseData?: boolean): Promise<Tensor.DataType>;
   dispose(): void;
   /** The same values in another shape. */
   reshape(dims: readonly number[]): Tensor;
+  /** The first image of a tensor of four dims: (value - bias) * mean. */
+  toImageData(options?: ToImageOptions): ImageData;
+  /** That image as the address of a PNG file; not in a worker. */
+  toDataURL(options?: ToImageOptions): string;
+}
+
+export type OnnxValue = Tensor;
+export type OnnxValueDataLocation = Tensor.DataLocation;
+
+export type ImageFormat = "RGB" | "RGBA" | "BGR" | "RBG";
+
+interface ImageOptions {
+  /** Default: "NCHW". */
+  tensorLayout?: "NCHW" | "NHWC";
+  /** A number, or one for each color. Default: mean 255, bias 0. */
+  norm?: { mean?: number | readonly number[]; bias?: number | readonly number[] };
+}
+
+export interface ToImageOptions extends ImageOptions {
+  /** Default: "RGB", or "RGBA" of four channels. */
+  format?: ImageFormat;
+}
+
+export interface FromImageOptions extends ImageOptions {
+  /** Default: "RGB"; "RGBA" of an image element. */
+  tensorFormat?: ImageFormat;
+  /** Only "float32" is given, as by onnxruntime. */
+  dataType?: "float32" | "uint8";
+  /** Both cut an ImageData or an image element, or add transparent pixels. They do not scale it. */
+  resizedHeight?: number;
+  resizedWidth?: number;
 }
 
 export namespace Tensor {
+  type DataLocation = "none" | "cpu" | "cpu-pinned" | "texture" | "gpu-buffer" | "ml-tensor";
   type Type = keyof TypedArrays;
   type DataTypeMap = TypedArrays;
   type DataType = TypedArrays[Type];
@@ -54,6 +89,11 @@ export const Tensor: {
   ): TypedTensor<T>;
   new (data: Float32Array, dims?: readonly number[]): TypedTensor<"float32">;
   new (data: BigInt64Array, dims?: readonly number[]): TypedTensor<"int64">;
+  /** A float32 tensor of an image, or of the image at an address: (color + bias) / mean. */
+  fromImage(
+    image: ImageData | HTMLImageElement | ImageBitmap | string,
+    options?: FromImageOptions,
+  ): Promise<TypedTensor<"float32">>;
   new (data: Exclude<Tensor.DataType, string[]> | readonly string[] | readonly boolean[], dims?: readonly number[]): Tensor;
 };
 
@@ -67,16 +107,24 @@ export interface InferenceSession {
    * filled. */
   run(
     feeds: InferenceSession.FeedsType,
-    fetches: readonly string[] | Readonly<Record<string, Tensor | null>>,
+    fetches: InferenceSession.FetchesType,
     options?: InferenceSession.RunOptions,
   ): Promise<InferenceSession.ReturnType>;
   run(feeds: InferenceSession.FeedsType, options?: InferenceSession.RunOptions): Promise<InferenceSession.ReturnType>;
   release(): Promise<void>;
+  /** Throws: use `profile` of emberlet-web's own models. */
+  startProfiling(): void;
+  /** Throws. */
+  endProfiling(): void;
 }
 
 export namespace InferenceSession {
-  type FeedsType = Readonly<Record<string, Tensor>>;
-  type ReturnType = Readonly<Record<string, Tensor>>;
+  type OnnxValueMapType = Readonly<Record<string, OnnxValue>>;
+  type NullableOnnxValueMapType = Readonly<Record<string, OnnxValue | null>>;
+  type FeedsType = OnnxValueMapType;
+  type FetchesType = readonly string[] | NullableOnnxValueMapType;
+  type ReturnType = OnnxValueMapType;
+  type ExecutionProviderConfig = string | { readonly name: string };
   interface ValueMetadata {
     readonly name: string;
     readonly isTensor: true;
@@ -85,7 +133,7 @@ export namespace InferenceSession {
   }
   interface SessionOptions {
     /** "webgpu", "wasm" or both: both, or none, leave the choice to emberlet. */
-    executionProviders?: readonly (string | { readonly name: string })[];
+    executionProviders?: readonly ExecutionProviderConfig[];
     /** Sizes that the model leaves open, by name. */
     freeDimensionOverrides?: Readonly<Record<string, number>>;
     /** Options of emberlet's `load`: the addresses of files that a bundler moved, for example. */

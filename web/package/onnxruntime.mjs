@@ -9,6 +9,7 @@
 
 import { prepare } from "./compiling.mjs";
 import { load } from "./emberlet.mjs";
+import { EmberletError, EmberletRangeError, EmberletTypeError } from "./errors.mjs";
 import { kindOf, named, refusal } from "./kinds.mjs";
 import { Lengths, ranged } from "./lengths.mjs";
 import { Models } from "./models.mjs";
@@ -18,7 +19,7 @@ import { Steps } from "./steps.mjs";
 import { Tensor, missing } from "./tensors.mjs";
 import { version } from "./version.mjs";
 
-export { Tensor };
+export { EmberletError, Tensor };
 
 export const env = {
   logLevel: "warning",
@@ -51,7 +52,7 @@ export class InferenceSession {
 
   constructor(token, ports, compile, stepped, sizes) {
     this.#stepped = stepped;
-    if (token !== create) throw new TypeError("use InferenceSession.create");
+    if (token !== create) throw new EmberletTypeError("use InferenceSession.create");
     this.#compile = compile;
     const described = ({ name, type, shape }, i) => {
       const sized = (shape ?? []).map((size, axis) => (typeof size === "string" ? sizes[size || `${name}:${axis}`] ?? size : size));
@@ -79,7 +80,7 @@ export class InferenceSession {
     if (!found.onnx) {
       found.arriving?.cancel();
       const kind = found.compiled ? "wasm" : kindOf(found.module ?? found.header);
-      throw new Error(`${refusal(found.name, kind)}; a session takes an ONNX file`);
+      throw new EmberletError(`${refusal(found.name, kind)}; a session takes an ONNX file`);
     }
     const dims = options.freeDimensionOverrides ?? {};
     const device = deviceOf(options.executionProviders);
@@ -99,14 +100,14 @@ export class InferenceSession {
   // feeds: a Tensor for each input. fetches: the names of the wanted results, an array or the keys of an object, whose
   // Tensors are filled. Options are not needed here.
   async run(feeds, fetches, options) {
-    if (this.#released) throw new Error("the session was released; create another");
+    if (this.#released) throw new EmberletError("the session was released; create another");
     if (typeof feeds !== "object" || feeds === null || feeds instanceof Tensor || Array.isArray(feeds)) {
-      throw new TypeError("'feeds' must be an object that has input names as keys and tensors as values");
+      throw new EmberletTypeError("'feeds' must be an object that has input names as keys and tensors as values");
     }
     const isOptions = options === undefined && fetches && !Array.isArray(fetches) && !Object.keys(fetches).some((name) => this.outputNames.includes(name));
     const wanted = isOptions || !fetches ? this.outputNames : Array.isArray(fetches) ? fetches : Object.keys(fetches);
     const unknown = wanted.find((name) => !this.outputNames.includes(name));
-    if (unknown !== undefined) throw new RangeError(`'fetches' contains an output that the model does not have: ${unknown}; it has ${this.outputNames.join(", ")}`);
+    if (unknown !== undefined) throw new EmberletRangeError(`'fetches' contains an output that the model does not have: ${unknown}; it has ${this.outputNames.join(", ")}`);
     const results = await this.#answers(feeds);
     return Object.fromEntries(
       wanted.map((name) => {
@@ -114,7 +115,7 @@ export class InferenceSession {
         const found = new Tensor(type, results[name], [...results[name].shape]);
         const place = isOptions || Array.isArray(fetches) ? null : fetches?.[name];
         if (!place) return [name, found];
-        if (place.type !== type || place.size !== found.size) throw new Error(`the result ${name} is ${type} [${found.dims}]; its tensor in 'fetches' is ${place.type} [${place.dims}]`);
+        if (place.type !== type || place.size !== found.size) throw new EmberletError(`the result ${name} is ${type} [${found.dims}]; its tensor in 'fetches' is ${place.type} [${place.dims}]`);
         place.data.set(found.data);
         return [name, place];
       }),
@@ -159,14 +160,14 @@ export class InferenceSession {
   // without one and, beside such inputs or where the model branches on them, integers as constants, such as the k of TopK.
   #checked(feeds) {
     const unknown = Object.keys(feeds).find((name) => !this.inputNames.includes(name));
-    if (unknown !== undefined) throw new Error(`invalid feed name: ${unknown}; the model has ${this.inputNames.join(", ")}`);
+    if (unknown !== undefined) throw new EmberletError(`invalid feed name: ${unknown}; the model has ${this.inputNames.join(", ")}`);
     const [sizes, shapes, freeze, given] = [{}, {}, {}, {}];
     for (const { name, type, shape } of this.inputMetadata) {
       const tensor = feeds[name];
-      if (!(tensor instanceof Tensor)) throw new Error(`input '${name}' is missing in 'feeds'; it is a Tensor of ${type} [${shape}]`);
+      if (!(tensor instanceof Tensor)) throw new EmberletError(`input '${name}' is missing in 'feeds'; it is a Tensor of ${type} [${shape}]`);
       const scalar = shape.length === 0 && tensor.size === 1; // onnxruntime takes any shape there
       const dims = scalar && !this.#unranked.includes(name) ? [] : tensor.dims;
-      const wrong = () => new Error(`the input ${name} takes ${type} [${shape}]; found: ${tensor.type} [${tensor.dims}]`);
+      const wrong = () => new EmberletError(`the input ${name} takes ${type} [${shape}]; found: ${tensor.type} [${tensor.dims}]`);
       const unranked = this.#unranked.includes(name);
       if (tensor.type !== type || (dims.length !== shape.length && !unranked)) throw wrong();
       if (this.#constants && isWhole(type) && dims.length < 2 && tensor.size <= FEW) {
@@ -180,7 +181,7 @@ export class InferenceSession {
           continue;
         }
         const key = size || `${name}:${axis}`;
-        if ((sizes[key] ?? dims[axis]) !== dims[axis]) throw new Error(`${key} is ${sizes[key]} in one input and ${dims[axis]} in ${name}`);
+        if ((sizes[key] ?? dims[axis]) !== dims[axis]) throw new EmberletError(`${key} is ${sizes[key]} in one input and ${dims[axis]} in ${name}`);
         sizes[key] = dims[axis];
       }
       given[name] = Object.assign(type === "string" ? tensor.data.slice() : tensor.data.subarray(), { shape: dims });
@@ -207,7 +208,7 @@ export class InferenceSession {
 
   // What job(model) resolves to, for the model that is compiled for these settings.
   #using(settled, job) {
-    if (this.#released) throw new Error("the session was released; create another");
+    if (this.#released) throw new EmberletError("the session was released; create another");
     return this.#models.use(JSON.stringify(settled), () => this.#compile(settled), job);
   }
 }
@@ -225,7 +226,7 @@ function deviceOf(providers) {
   if (!providers?.length) return undefined;
   const names = providers.map((one) => (typeof one === "string" ? one : one.name));
   const known = names.filter((name) => name in DEVICES).map((name) => DEVICES[name]);
-  if (!known.length) throw new Error(`no execution provider is available: ${names.join(", ")}; emberlet-web/onnxruntime has webgpu and wasm`);
+  if (!known.length) throw new EmberletError(`no execution provider is available: ${names.join(", ")}; emberlet-web/onnxruntime has webgpu and wasm`);
   return known.includes("webgpu") && known.includes("wasm") && known[0] === "webgpu" ? undefined : known[0];
 }
 

@@ -2,6 +2,8 @@
 // Numbers of fields: https://github.com/onnx/onnx/blob/main/onnx/onnx.proto
 
 // By number of TensorProto.DataType, as onnxruntime names them.
+import { EmberletError } from "./errors.mjs";
+
 const TYPES = [
   ...[null, "float32", "uint8", "int8", "uint16", "int16", "int32", "int64", "string", "bool", "float16", "float64"],
   ...["uint32", "uint64", "complex64", "complex128", "bfloat16"],
@@ -16,7 +18,7 @@ export function portsOf(bytes, name) {
   try {
     return graphPorts(bytes);
   } catch (error) {
-    throw new Error(`${name} is not an ONNX model, or it is damaged`, { cause: error });
+    throw new EmberletError(`${name} is not an ONNX model, or it is damaged`, { cause: error });
   }
 }
 
@@ -93,7 +95,7 @@ function joined(arrays) {
 // { number, value, start, end } of each field of a message: its number, or the bytes of a text or message, and its place.
 function* fields(bytes) {
   let at = 0;
-  const damaged = () => new Error(`the message ends within a field, at byte ${at}`);
+  const damaged = () => new EmberletError(`the message ends within a field, at byte ${at}`);
   const number = () => {
     let value = 0;
     for (let scale = 1; at < bytes.length; scale *= 128) {

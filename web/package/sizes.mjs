@@ -2,6 +2,8 @@
 // As wgpu_backend/plan/open_ports.py writes them: a number that depends on sizes is a list of terms,
 // [[coefficient, atom, ...], ...]; an atom is a symbol's number, or ["//" or "max", number, number].
 
+import { EmberletError, EmberletRangeError } from "./errors.mjs";
+
 export class OpenSizes {
   #atoms;
   #block;
@@ -46,28 +48,28 @@ export class OpenSizes {
       const { shape, length } = given[i];
       if (shape?.length !== lengths.length) return [{ name, lengths, wanted: length }];
       if (shape.reduce((product, n) => product * n, 1) !== length) {
-        throw new Error(`the input "${name}" has ${length} values, and its shape is ${shape.join("×")}`);
+        throw new EmberletError(`the input "${name}" has ${length} values, and its shape is ${shape.join("×")}`);
       }
       return lengths.map((one, axis) => ({ name, lengths: [one], wanted: shape[axis] }));
     });
     const known = this.#solved(equations);
     const missing = this.#symbols.find((_, i) => known[i] === undefined);
-    if (missing) throw new Error(`the inputs do not tell "${missing.name}": give each array its shape, Object.assign(values, { shape })`);
+    if (missing) throw new EmberletError(`the inputs do not tell "${missing.name}": give each array its shape, Object.assign(values, { shape })`);
     const wrong = this.#symbols.findIndex(({ low, high }, i) => !(known[i] >= low && known[i] <= high));
-    if (wrong >= 0) throw new RangeError(this.#outside(wrong, known[wrong]));
+    if (wrong >= 0) throw new EmberletRangeError(this.#outside(wrong, known[wrong]));
     const values = this.#values(known);
     for (const [number, relation, answer, why = ""] of this.#guards) {
       const value = this.at(number, values);
       if ((relation === "<" ? value < 0 : value === 0) !== answer) {
         const sizes = [...this.#symbolsOf([number])].sort((a, b) => a - b).map((i) => `${this.#symbols[i].name} ${known[i]}`);
         const told = `the model was compiled for other sizes than ${sizes.join(", ")}${why && `: ${why} took two of its lengths as equal`}`;
-        throw Object.assign(new RangeError(told), { otherSizes: true });
+        throw Object.assign(new EmberletRangeError(told), { otherSizes: true });
       }
     }
     for (const { name, lengths, wanted } of equations) {
       if (this.#product(lengths, values) === wanted) continue;
       const sizes = this.#symbols.map((symbol, i) => `${symbol.name} is ${known[i]}`).join(" and ");
-      throw new Error(`the input "${name}" takes ${this.#product(lengths, values)} where ${sizes}; found: ${wanted}`);
+      throw new EmberletError(`the input "${name}" takes ${this.#product(lengths, values)} where ${sizes}; found: ${wanted}`);
     }
     return values;
   }

@@ -2,6 +2,7 @@
 
 import { Arriving, header } from "./arriving.mjs";
 import { download } from "./download.mjs";
+import { EmberletError, EmberletTypeError } from "./errors.mjs";
 import { Kept } from "./kept.mjs";
 import { kindOf, refusal, wrongSource } from "./kinds.mjs";
 
@@ -14,7 +15,7 @@ import { kindOf, refusal, wrongSource } from "./kinds.mjs";
 // source: an address (string, URL, Request), an ArrayBuffer, a view of one, a Blob, a Response or a ReadableStream.
 export async function open(source, { cache = true, signal, fetcher = globalThis.fetch, counted = () => {}, expected = () => {}, weights = false } = {}) {
   const wrong = wrongSource(source);
-  if (wrong) throw new TypeError(wrong);
+  if (wrong) throw new EmberletTypeError(wrong);
   const given = await streamOf(source);
   if (given) return begun(source?.name ?? "the file", given, counted, weights);
   const url = new URL(source.url ?? source, globalThis.document?.baseURI ?? globalThis.location?.href).href;
@@ -94,11 +95,11 @@ async function begun(name, stream, counted, weights = false, compiled = () => {}
     }
     if (kind !== "plan") {
       arriving.cancel();
-      throw new Error(refusal(name, kind));
+      throw new EmberletError(refusal(name, kind));
     }
     return { name, header: start, arriving, keeping: null, key: null };
   } catch (error) {
-    throw error.damaged ? new Error(`${name}: ${error.message}`, { cause: error }) : error;
+    throw error.damaged ? new EmberletError(`${name}: ${error.message}`, { cause: error }) : error;
   }
 }
 

@@ -4,6 +4,7 @@
 // caller is thread 0. It sleeps while it waits, so it must be a worker too; and shared memory needs a page that is
 // isolated from other origins. Elsewhere, and until the workers have started, the caller runs everything alone.
 
+import { EmberletError } from "./errors.mjs";
 import { DONE, LAST_RUN, LISTEN, MODEL, NEXT, RUN, STOPPED, THREAD, THREADS, stop } from "./thread.mjs";
 
 const MOST = 8; // threads of a module
@@ -198,7 +199,7 @@ export class Threaded {
       this.#leave();
       if (!inVain) throw error;
       const said = "a thread did not answer for a minute; the browser may have ended it. Run the model again: it has one thread now";
-      throw new Error(said, { cause: error });
+      throw new EmberletError(said, { cause: error });
     }
   }
 

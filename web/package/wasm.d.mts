@@ -2,8 +2,10 @@
 
 import type { Port, Result, Values } from "./emberlet.mjs";
 
+export { EmberletError } from "./emberlet.mjs";
+
 /**
- * Load a compiled model from an address or from bytes. Throws an Error of one sentence.
+ * Load a compiled model from an address or from bytes. Throws an EmberletError.
  *
  * threads: the most threads that a run may use, up to 8. Default: as many as the processor has, up to 4. Outside of
  * workers, and in pages that are not cross-origin isolated, a run has one thread.

@@ -6,8 +6,9 @@
 //   const { logits } = await model.run({ image: new Float32Array(64) });
 //
 // The file is a WebAssembly module with the weights in it; no Python is needed. Inputs and results are typed arrays, row
-// by row, as those of emberlet.mjs. Every failure is an Error whose message is one sentence for people to read.
+// by row, as those of emberlet.mjs. Every failure is an EmberletError whose message is one sentence for people to read.
 
+import { EmberletError, EmberletRangeError, EmberletTypeError } from "./errors.mjs";
 import { kindOf, refusal, wrongInputs, wrongSource } from "./kinds.mjs";
 
 // A word of the module's memory, 32 bits or a byte, for each element; and the typed array that JavaScript gives or gets.
@@ -26,6 +27,8 @@ const DTYPES = {
   bool: [Uint8Array, Uint32Array],
 };
 
+export { EmberletError };
+
 const SIZES = 256; // where the open sizes lie (wgpu_backend/wasm/addresses.py)
 
 // Modules of one function: v128.const and drop; the same with f32x4.relaxed_madd.
@@ -39,25 +42,25 @@ const supports = (bytes) => WebAssembly.validate(new Uint8Array(bytes));
 
 /** Load a compiled model from an address or from bytes. */
 export async function load(source, { signal, threads } = {}) {
-  if (!hasSimd()) throw new Error("this browser's WebAssembly has no SIMD, which compiled models need");
+  if (!hasSimd()) throw new EmberletError("this browser's WebAssembly has no SIMD, which compiled models need");
   const wrong = wrongSource(source);
-  if (wrong) throw new TypeError(wrong);
+  if (wrong) throw new EmberletTypeError(wrong);
   const { bytes, name } = await read(source, signal);
   const kind = kindOf(bytes);
-  if (kind !== "wasm") throw new Error(refusal(name, kind));
+  if (kind !== "wasm") throw new EmberletError(refusal(name, kind));
   const sections = [...sectionsOf(bytes, name)];
   const told = sections.find((one) => one.name === "emberlet");
-  if (!told) throw new Error(`${name} is a WebAssembly module, but not one that \`emberlet compile\` wrote`);
+  if (!told) throw new EmberletError(`${name} is a WebAssembly module, but not one that \`emberlet compile\` wrote`);
   let facts;
   try {
     facts = JSON.parse(new TextDecoder().decode(told.content));
   } catch (error) {
-    throw new Error(`${name} is damaged: what it says about the model is not JSON`, { cause: error });
+    throw new EmberletError(`${name} is damaged: what it says about the model is not JSON`, { cause: error });
   }
   verify(bytes, sections, facts?.checksum, name);
-  if (![1, 2].includes(facts?.version)) throw new Error(`${name} was written by another release of emberlet (version ${facts?.version})`);
-  if (sections.some(({ number }) => number === 8)) throw new Error(`${name} has a start function, which emberlet never writes`);
-  if (facts.relaxed && !hasRelaxed()) throw new Error(`${name} needs relaxed SIMD, which this browser lacks; compile it for both, as \`emberlet compile\` does`);
+  if (![1, 2].includes(facts?.version)) throw new EmberletError(`${name} was written by another release of emberlet (version ${facts?.version})`);
+  if (sections.some(({ number }) => number === 8)) throw new EmberletError(`${name} has a start function, which emberlet never writes`);
+  if (facts.relaxed && !hasRelaxed()) throw new EmberletError(`${name} needs relaxed SIMD, which this browser lacks; compile it for both, as \`emberlet compile\` does`);
   const code = hasRelaxed() || facts.relaxed === false ? bytes : await withSimdOnly(bytes, sections);
   const sizes = facts.version === 2 ? new (await import("./sizes.mjs")).OpenSizes(facts.sizes) : null;
   const shared = await onThreads(code, facts, threads);
@@ -68,7 +71,7 @@ export async function load(source, { signal, threads } = {}) {
   } catch (error) {
     const memory = error instanceof RangeError;
     const told = memory ? `${name} needs more memory than is available` : `${name} is damaged: ${error.message}`;
-    throw Object.assign(new Error(told, { cause: error }), { refused: memory });
+    throw Object.assign(new EmberletError(told, { cause: error }), { refused: memory });
   }
   const { memory, run, expand } = instance.exports;
   expand?.(); // weights in fewer bits
@@ -100,8 +103,8 @@ class Model {
     const size = program.memory.buffer.byteLength;
     const port = ([port, dtype, lengths, address, bytes]) => {
       const [array, words] = DTYPES[dtype] ?? [];
-      if (!array) throw new Error(`${name}: "${port}" is ${dtype}, which this browser has no typed array for`);
-      if (address < 0 || address + bytes > size) throw new Error(`${name} is damaged: "${port}" lies outside of its memory`);
+      if (!array) throw new EmberletError(`${name}: "${port}" is ${dtype}, which this browser has no typed array for`);
+      if (address < 0 || address + bytes > size) throw new EmberletError(`${name} is damaged: "${port}" lies outside of its memory`);
       const shape = sizes ? lengths.map((length) => sizes.text(length)) : lengths;
       return { told: { name: port, dtype, shape, array }, lengths, address, words, bytes };
     };
@@ -110,7 +113,7 @@ class Model {
       inputs: inputs.map(port).map(narrow),
       outputs: outputs.map(port),
       computed: computed.map(([dtype, address, length, fromEnd, message, axis]) => {
-        if (!(address >= 0 && address + 8 <= size)) throw new Error(`${name} is damaged: a computed index lies outside of its memory`);
+        if (!(address >= 0 && address + 8 <= size)) throw new EmberletError(`${name} is damaged: a computed index lies outside of its memory`);
         return { words: dtype.startsWith("u") ? Uint32Array : Int32Array, address, length, fromEnd, message, axis };
       }),
     };
@@ -132,13 +135,13 @@ class Model {
 
   /** `run`, without awaiting. */
   runNow(given = {}) {
-    if (!this.#program) throw new Error("the model was released; load it again");
+    if (!this.#program) throw new EmberletError("the model was released; load it again");
     const { memory } = this.#program;
     const wrong = wrongInputs(given, this.inputs);
-    if (wrong) throw new TypeError(wrong);
+    if (wrong) throw new EmberletTypeError(wrong);
     const names = this.inputs.map(({ name }) => name);
     const unknown = Object.keys(given).find((name) => !names.includes(name));
-    if (unknown !== undefined) throw new Error(`the model has no input "${unknown}"; it takes ${names.join(", ")}`);
+    if (unknown !== undefined) throw new EmberletError(`the model has no input "${unknown}"; it takes ${names.join(", ")}`);
     const { inputs, outputs, computed } = this.#sizes ? this.#fitted(given) : this.#placed;
     const values = inputs.map((port) => checked(port, given[port.told.name]));
     for (const [i, { told, address, words }] of inputs.entries()) {
@@ -171,7 +174,7 @@ class Model {
     const fitted = (one) => {
       const shape = one.lengths.map((length) => sizes.at(length, values));
       const length = shape.reduce((product, n) => product * n, 1);
-      if (length > one.told.length) throw new Error(`"${one.told.name}" does not fit its memory: the module is damaged`);
+      if (length > one.told.length) throw new EmberletError(`"${one.told.name}" does not fit its memory: the module is damaged`);
       const axis = one.axis === undefined ? undefined : sizes.at(one.axis, values);
       return { ...one, axis, told: { ...one.told, shape, length } };
     };
@@ -200,7 +203,7 @@ function checkComputed({ words, address, length, fromEnd, message, axis }, buffe
   const lowest = fromEnd ? -length : 0;
   if (low > high || (low >= lowest && high < length)) return;
   const values = { index: low < lowest ? low : high, low, high, axis, end: length, last: length - 1 };
-  throw new RangeError(Object.entries(values).reduce((text, [name, value]) => text.replaceAll(`{${name}}`, value), message));
+  throw new EmberletRangeError(Object.entries(values).reduce((text, [name, value]) => text.replaceAll(`{${name}}`, value), message));
 }
 
 // A value, if it is an array of the right class; with `count`, if it also has so many elements.
@@ -209,7 +212,7 @@ function typed({ name, dtype, shape, array }, value, count) {
   const kind = value?.constructor?.name ?? String(value);
   const found = value?.length === undefined ? kind : `${kind} of ${value.length}`;
   const wanted = `${array.name}${count === undefined ? "" : ` of ${count}`} (${dtype}, ${shape.join("×") || "one number"})`;
-  throw new Error(`the input "${name}" takes a ${wanted}; found: ${found}`);
+  throw new EmberletError(`the input "${name}" takes a ${wanted}; found: ${found}`);
 }
 
 function checked({ told, words, axis }, value) {
@@ -218,11 +221,11 @@ function checked({ told, words, axis }, value) {
   if (dtype.endsWith("int64")) {
     const [low, high] = words === Int32Array ? [-(2n ** 31n), 2n ** 31n - 1n] : [0n, 2n ** 32n - 1n];
     const beyond = value.find((n) => n < low || n > high);
-    if (beyond !== undefined) throw new Error(`the input "${name}" takes no integers beyond 32 bits; found: ${beyond}`);
+    if (beyond !== undefined) throw new EmberletError(`the input "${name}" takes no integers beyond 32 bits; found: ${beyond}`);
   }
   if (axis !== undefined) {
     const outside = value.find((n) => n < -axis || n >= axis);
-    if (outside !== undefined) throw new RangeError(`the index ${outside} of "${name}" is outside an axis of length ${axis}`);
+    if (outside !== undefined) throw new EmberletRangeError(`the index ${outside} of "${name}" is outside an axis of length ${axis}`);
   }
   return value;
 }
@@ -238,19 +241,19 @@ async function read(source, signal) {
   try {
     response = source instanceof Response ? source : await fetch(source, { signal });
   } catch (error) {
-    throw new Error(signal?.aborted ? `the download of ${name} was aborted` : `${name} could not be downloaded`, { cause: error });
+    throw new EmberletError(signal?.aborted ? `the download of ${name} was aborted` : `${name} could not be downloaded`, { cause: error });
   }
-  if (!response.ok) throw new Error(`${name} could not be downloaded: the server says ${response.status}`);
+  if (!response.ok) throw new EmberletError(`${name} could not be downloaded: the server says ${response.status}`);
   try {
     return { bytes: new Uint8Array(await response.arrayBuffer()), name };
   } catch (error) {
-    throw new Error(signal?.aborted ? `the download of ${name} was aborted` : `the download of ${name} broke off`, { cause: error });
+    throw new EmberletError(signal?.aborted ? `the download of ${name} was aborted` : `the download of ${name} broke off`, { cause: error });
   }
 }
 
 // The sections of a module: { number, name, content, start, end }, the name and content of custom ones.
 function* sectionsOf(bytes, name) {
-  const damaged = () => new Error(`${name} is not a compiled model, or it is damaged`);
+  const damaged = () => new EmberletError(`${name} is not a compiled model, or it is damaged`);
   const magic = [0, 97, 115, 109, 1, 0, 0, 0];
   if (bytes.length < 8 || magic.some((byte, i) => bytes[i] !== byte)) throw damaged();
   let at = 8;
@@ -288,7 +291,7 @@ function verify(bytes, sections, promised, name) {
   if (!content && !promised) return;
   const damaged = !content || at !== sections.length - 1 || content.length !== 4;
   if (!damaged && crc32(bytes.subarray(0, start)) === new DataView(content.buffer, content.byteOffset).getUint32(0, true)) return;
-  throw new Error(`${name} is damaged: its bytes do not match its checksum; download or compile it again`);
+  throw new EmberletError(`${name} is damaged: its bytes do not match its checksum; download or compile it again`);
 }
 
 function crc32(bytes) {
