@@ -323,12 +323,12 @@ def _rounded(
     if bias not in constants or grid is None or factor != 1.0:
         return
     b = numpy_helper.to_array(constants[bias]).astype(np.float64)
-    both = (scale.astype(np.float64) * np.float32(grid[0])).astype(np.float32)
+    both = scale.astype(np.float64) * grid[0]
     steps = np.rint(b / both) if b.shape == both.shape else None
     if steps is None or np.abs(steps).max(initial=0) >= 1 << 30:
         return
     held = f"{bias}_of_{node.output[0]}"  # of one node, because its scale is its input's, too
-    node.input[2] = _constant(graph, unused, held, steps.astype(np.int32), both, 0)
+    node.input[2] = _constant(graph, unused, held, steps.astype(np.int32), both.astype(np.float32), 0)
 
 
 def _constant(graph: GraphProto, unused: Unused, name: str, levels: Any, scale: Any, axis: int) -> str:

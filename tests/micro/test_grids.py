@@ -203,11 +203,17 @@ def test_elements_that_only_move_keep_their_grid(what: str) -> None:
 
 
 @pytest.mark.parametrize("what", SAME)
-def test_tensors_that_exchange_elements_share_a_grid_over_both_ranges(what: str) -> None:
-    ranges: Ranges = {"x": (-1.0, 3.0), "y": (-4.0, 2.0), "w": (0.5, 7.0)}
+def test_tensors_that_exchange_elements_share_the_range_of_the_one_they_come_from(what: str) -> None:
+    ranges: Ranges = {"x": (-1.0, 3.0), "y": (-0.5, 3.5), "w": (-0.5, 2.0)}
     layers = [SAME[what], Reshape("w", ("y",), "w", SHAPE)]
     grids = with_grids(graph_of(layers), ranges).grids
-    assert set(grids.values()) == {grid_over(-4, 7)}
+    assert set(grids.values()) == {grid_over(-1, 3)}
+
+
+def test_what_a_tensor_is_filled_with_lies_in_its_range() -> None:
+    ranges: Ranges = {"x": (-1.0, 3.0), "y": (-4.0, 3.0), "w": (-4.0, 3.0)}
+    layers = [moved(-4.0), Reshape("w", ("y",), "w", SHAPE)]
+    assert set(with_grids(graph_of(layers), ranges).grids.values()) == {grid_over(-4, 3)}
 
 
 def test_a_grid_passes_back_only_where_all_readers_have_it() -> None:

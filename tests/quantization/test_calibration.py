@@ -36,6 +36,8 @@ DRAWN = {
     "constant": np.full(5000, 2.0),
     "zeros": np.zeros(5000),
     "one": np.array([7.0]),
+    # As after a relu: some numbers again and again, and a tail of others.
+    "peaks": np.concatenate([RNG.choice(RNG.uniform(0, 0.8, 40), 20000), RNG.uniform(0, 10, 4000)]),
 }
 
 
@@ -58,13 +60,15 @@ def test_the_extremes_and_percentiles_are_numpys() -> None:
     np.testing.assert_allclose(range_of(seen(*parts), "percentile", 90), np.percentile(whole, (5, 95)))
 
 
-def test_a_moving_average_is_that_of_pytorchs_observer() -> None:
-    """min += averaging_constant * (x.min() - min), from the first sample's: MovingAverageMinMaxObserver."""
-    parts = [RNG.normal(scale=s, size=50) for s in (1, 5, 1, 2, 30)]
-    low, high = parts[0].min(), parts[0].max()
-    for x in parts[1:]:
-        low, high = low + AVERAGING * (x.min() - low), high + AVERAGING * (x.max() - high)
-    np.testing.assert_allclose(range_of(seen(*parts), "moving-average"), (low, high), rtol=1e-6)
+def test_a_moving_average_is_the_mean_of_few_samples_and_pytorchs_observer_of_many() -> None:
+    """onnxruntime's calibration averages all; MovingAverageMinMaxObserver adds averaging_constant * (x.min() - min)."""
+    parts = [RNG.normal(scale=s, size=50) for s in RNG.uniform(1, 30, 150)]
+    ends = np.array([(x.min(), x.max()) for x in parts])
+    np.testing.assert_allclose(range_of(seen(*parts[:100]), "moving-average"), ends[:100].mean(0), rtol=1e-6)
+    average = ends[:100].mean(0)
+    for end in ends[100:]:
+        average += AVERAGING * (end - average)
+    np.testing.assert_allclose(range_of(seen(*parts), "moving-average"), average, rtol=1e-6)
 
 
 @pytest.mark.parametrize("bits", [8, 4])
@@ -99,6 +103,14 @@ def test_entropy_clips_near_where_onnxruntimes_collector_does(name: str) -> None
     assert abs(ours - float(theirs[1])) < 0.25 * float(theirs[1]), (ours, theirs)
 
 
+@pytest.mark.parametrize("name", DRAWN)
+def test_entropy_leaves_at_most_a_hundredth_of_the_values_outside(name: str) -> None:
+    x = np.abs(DRAWN[name])
+    most = entropy_threshold(*np.histogram(x, 2048, (0, x.max() or 1.0)), 128)
+    assert np.mean(x > most * (1 + 1e-9)) <= 0.01
+    assert most >= 0.5 * min(x.max(), np.percentile(x, 99.9))
+
+
 def test_few_bins_are_not_clipped() -> None:
     assert entropy_threshold(np.ones(100), np.linspace(0, 5, 101)) == 5
 
@@ -108,6 +120,20 @@ def test_a_large_tensor_is_sampled_and_its_extremes_are_exact() -> None:
     found = seen(x)
     assert found.sample().size == 1 << 16
     assert (found.low, found.high) == (np.float32(x.min()), np.float32(x.max()))
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_order_of_a_samples_values_does_not_matter(method: str) -> None:
+    """Boards and ONNX files hold images in different orders."""
+    parts = RNG.standard_t(3, size=(20, 10_000)).astype(np.float32)
+    assert range_of(seen(*parts), method) == range_of(seen(*(x[::-1].reshape(100, 100) for x in parts)), method)
+
+
+def test_what_is_kept_of_large_samples_has_the_percentiles_of_all_their_values() -> None:
+    parts = RNG.standard_t(3, size=(200, 10_000)).astype(np.float32)
+    for share in (99.0, 99.9):
+        found = range_of(seen(*parts), "percentile", share)
+        np.testing.assert_allclose(found, np.percentile(parts, (50 - share / 2, 50 + share / 2)), rtol=0.05)
 
 
 def test_another_method_is_refused_with_the_known_ones() -> None:

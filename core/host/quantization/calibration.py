@@ -16,13 +16,17 @@ Array = NDArray[Any]
 Range = tuple[float, float]
 
 METHODS = ("minmax", "moving-average", "percentile", "entropy", "mse")
+OF_EXTREMES = METHODS[:2]  # the others need values
 
 MOST_KEPT = 1 << 16
-"""The most values of a tensor kept; of more, a fixed random sample."""
+"""The most values of a tensor kept; of more, some that lie evenly among the sorted ones."""
 AVERAGING = 0.01
-"""The weight of a new sample in a moving average, as in PyTorch and onnxruntime."""
+"""The weight of a new sample in a moving average, as in PyTorch; the first ones, which are fewer, weigh the same."""
 BINS = 2048
 """Of the histogram of absolute values that the entropy is computed of."""
+MOST_CLIPPED = 0.01
+"""The largest share of the values that the entropy may leave outside: a few coarse steps of a distribution with a sharp
+peak differ little from it, too, if they leave out its tail."""
 SHRINKS = 64
 """Ranges tried for the least mean squared error, down to a fifth of the whole one."""
 
@@ -30,15 +34,17 @@ SHRINKS = 64
 class Observed:
     """What calibration records of one tensor: its extremes, their moving average, and a sample of its values.
 
-    samples: how many will be shown, which decides how many values of each are kept.
+    samples: how many will be shown, which decides how many values of each are kept. The order of the values within a
+    sample, which differs between layouts, makes no difference. keep: whether values are kept at all.
     """
 
-    def __init__(self, samples: int = 1, seed: int = 0) -> None:
+    def __init__(self, samples: int = 1, keep: bool = True) -> None:
         self.low = self.high = 0.0
         self.average: Range | None = None
+        self.shown = 0
+        self.keep = keep
         self.values: list[Array] = []
         self._most = max(16, MOST_KEPT // max(samples, 1))
-        self._draw = np.random.default_rng(seed)
 
     def add(self, x: Array) -> None:
         """Show the values of one sample: finite numbers of any shape."""
@@ -46,13 +52,20 @@ class Observed:
             return
         low, high = float(x.min()), float(x.max())
         self.low, self.high = min(self.low, low), max(self.high, high)
-        if self.average is None:
-            self.average = low, high
-        else:
-            a, b = self.average
-            self.average = a + AVERAGING * (low - a), b + AVERAGING * (high - b)
-        flat = x.reshape(-1)
-        self.values.append(flat if flat.size <= self._most else self._draw.choice(flat, self._most, replace=False))
+        self.shown += 1
+        a, b = self.average or (0.0, 0.0)
+        weight = max(AVERAGING, 1.0 / self.shown)
+        self.average = a + weight * (low - a), b + weight * (high - b)
+        if self.keep:
+            self.values.append(x.reshape(-1) if x.size <= self._most else self._evenly(x))
+
+    def _evenly(self, x: Array) -> Array:
+        """As many values as are kept, one of each of as many equal parts of the sorted ones. Its place in the part
+        moves from sample to sample by the golden ratio, so that together they follow the tails, too."""
+        place = (0.5 + len(self.values) * (5**0.5 - 1) / 2) % 1.0
+        at = (np.arange(self._most) + place) * (x.size / self._most)
+        found: Array = np.sort(x, axis=None)[at.astype(np.int64)]
+        return found
 
     def sample(self) -> Array:
         """The kept values, float64."""
@@ -121,18 +134,21 @@ def _least_error(x: Array, low: float, high: float, bits: int) -> Range:
 
 def entropy_threshold(counts: Array, edges: Array, levels: int = 128) -> float:
     """The absolute value at which to clip: the histogram up to it, whose last bin takes what lies beyond, differs least
-    from the same in `levels` steps.
+    from the same in `levels` steps. At most MOST_CLIPPED of the values lie beyond.
 
     counts: of absolute values, by bin; edges: of the bins, one more.
     """
     bins = len(counts)
-    if bins <= levels or not counts.any():
+    if bins <= levels:
         return float(edges[-1])
     counts = counts.copy()
     counts[0] = counts[1]  # zeros, which are exact in every grid, would outweigh the rest after a relu
+    if not counts.any():
+        return float(edges[-1])
     best, least = bins, np.inf
     beyond = np.cumsum(counts[::-1])[::-1]
-    for stop in range(levels, bins + 1):
+    first = int(np.count_nonzero(beyond > MOST_CLIPPED * counts.sum()))
+    for stop in range(max(levels, first), bins + 1):
         reference = counts[:stop].astype(np.float64)
         used = reference > 0
         edge = np.minimum(np.arange(stop) * levels // stop, levels - 1)  # which step each bin falls into

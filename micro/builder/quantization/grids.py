@@ -152,7 +152,8 @@ def _shared(graph: Graph, grids: dict[str, Grid]) -> None:
 
 
 def _seen(graph: Graph, grids: dict[str, Grid], ranges: Mapping[str, Range]) -> None:
-    """Grids over the observed ranges; tensors that only exchange elements share one."""
+    """Grids over the observed ranges. Tensors that only exchange elements share that of the one they come from, as in
+    files of QuantizeLinear and DequantizeLinear, with what they are filled with."""
     leader = {name: name for name in graph.shapes}
 
     def find(name: str) -> str:
@@ -163,12 +164,11 @@ def _seen(graph: Graph, grids: dict[str, Grid], ranges: Mapping[str, Range]) -> 
     for layer in graph.layers:
         if _prefers_input(layer) and layer.output not in grids and layer.inputs[0] not in grids:
             leader[find(layer.output)] = find(layer.inputs[0])
-    spans: dict[str, Range] = {}
-    ranges = {**ranges, **_masked(graph, ranges)}
-    for name in graph.shapes:
-        if name not in grids:
-            low, high = spans.get(find(name), (0.0, 0.0))
-            spans[find(name)] = min(low, ranges[name][0]), max(high, ranges[name][1])
+    spans = {**ranges, **_masked(graph, ranges)}
+    for layer in graph.layers:
+        if isinstance(layer, Move) and layer.fill:
+            low, high = spans[find(layer.output)]
+            spans[find(layer.output)] = min(low, layer.fill), max(high, layer.fill)
     for name in graph.shapes:
         if name not in grids:
             grids[name] = grid_over(*spans[find(name)])

@@ -128,7 +128,7 @@ class Quantizer:
             try:
                 weights, scale, coarser = self._weights(layer, np.abs(layer.bias.astype(np.float64)) / (x.scale * room))
                 sums = scale * x.scale
-                bias = quantize_bias(layer.bias, sums, layer.name)
+                bias = quantize_bias(np.asarray(layer.bias, np.float32), sums, layer.name)
                 low, high = dot_bounds(weights, bias, x.zero, self._weight_zero(layer))
                 bound = np.maximum(np.abs(low), np.abs(high))
                 clamp = self._clamp(layer.low, layer.high, out)

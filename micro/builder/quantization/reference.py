@@ -208,11 +208,12 @@ def dequantize(q: npt.NDArray[Any], scale: float, zero: int) -> npt.NDArray[np.f
 def quantize_weights(weights: npt.ArrayLike, least: npt.ArrayLike = 0.0) -> tuple[Bytes, Floats]:
     """Weights (channels, …) to bytes around 128 and a scale for each channel; -127..127 is used, -128 is not.
 
-    least: the smallest scale, so that the bias of a channel whose weights are nearly zero fits.
+    least: the smallest scale, so that the bias of a channel whose weights are nearly zero fits. Weights and scales are
+    rounded to float32 first, as ONNX files store them: the bytes are those of the file.
     """
-    w = np.asarray(weights, np.float64)
+    w = np.asarray(weights, np.float32).astype(np.float64)
     flat = np.abs(w.reshape(len(w), -1)).max(1, initial=0)
-    scale = np.maximum(np.where(flat > 0, flat, 1.0) / 127, least)
+    scale = np.maximum((np.where(flat > 0, flat, 127.0) / 127).astype(np.float32).astype(np.float64), least)
     q = np.rint(w / scale.reshape(-1, *[1] * (w.ndim - 1)))
     return (np.clip(q, -127, 127) + ZERO).astype(np.uint8), scale
 

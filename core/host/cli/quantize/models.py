@@ -18,7 +18,7 @@ from ....errors import EmberletError, UnsupportedError
 from ....store.quantizing import is_large, layers_with_weights
 from ...extras import require
 from ...other_formats import refusal
-from ...quantization.calibration import Observed, range_of
+from ...quantization.calibration import OF_EXTREMES, Observed, range_of
 from .. import model as models
 from ..model import Input, Loaded
 
@@ -311,11 +311,11 @@ class Static(Rewritten):
 
         model = load(proto, "numpy")
         names = [o.name for o in proto.graph.output]
-        chunks = list(calls(self.inputs, samples, 8))
-        seen = {name: Observed(len(chunks)) for name in tensors}
+        rows = calls(self.inputs, samples, 1)  # as `emberlet micro build` shows them
+        seen = {name: Observed(len(rows), self.activations not in OF_EXTREMES) for name in tensors}
         infinite: set[str] = set()
-        for k, given in enumerate(chunks):
-            tell(f"calibrating: {k + 1} of {len(chunks)}")
+        for k, given in enumerate(rows):
+            tell(f"calibrating: {k + 1} of {len(rows)}")
             results = model(*given)
             values = dict(zip(names, results if isinstance(results, tuple) else (results,), strict=True))
             values.update({i.name: x for i, x in zip(self.inputs, given, strict=True)})
