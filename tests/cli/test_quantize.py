@@ -484,6 +484,37 @@ def test_layers_that_are_kept_stay_float(digits: Path, data: Path, tmp_path: Pat
     assert "conv1, conv2, fc1, fc2" in said.err
 
 
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [(["--keep-worst", 4], "keeping the worst 4 leaves none of the 4 layers to quantize; keep 3 at most"),
+     (["--keep-worst", 3, "--keep", "fc1"], "keeping the worst 3 leaves none"),
+     (["--method", "entropy"], "add --activations"),
+     (["--keep", "conv1", "--keep", "conv2", "--keep", "fc1", "--keep", "fc2"], "keeping these leaves none"),
+     (["--percentile", 99], "add --activations")],
+)  # fmt: skip
+def test_options_that_leave_nothing_to_quantize_or_to_choose_are_refused(
+    words: list[Any], why: str, digits: Path, data: Path, tmp_path: Path, emberlet: Any
+) -> None:
+    said = emberlet("quantize", digits, "--calibration", data, "--out", tmp_path / "out", "--time", "none", *words)
+    assert said.status == 2
+    assert why in said.err
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_model_in_8_bits_is_not_quantized_again(digits: Path, data: Path, tmp_path: Path, emberlet: Any) -> None:
+    """As ONNX, and as the module that codegen writes of it."""
+    pytest.importorskip("onnx")
+    words = ["--calibration", data, "--input", "image=image", "--labels", "label", "--time", "none", "--samples", 40]
+    said = emberlet("quantize", digits, *words, "--activations", "--out", tmp_path / "small")
+    assert said.status == 0, said.err
+    for model in ("digits.onnx", "digits.py"):
+        for more in ([], ["--onnx", "qdq"], ["--activations"]):
+            said = emberlet("quantize", tmp_path / "small" / model, *words, *more, "--out", tmp_path / "again")
+            assert said.status == 2
+            assert "quantized already" in said.err or (model == "digits.py" and more), said.err
+            assert not (tmp_path / "again").exists()
+
+
 def test_below_the_limit_nothing_is_written_and_the_report_is_still_shown(
     digits: Path, data: Path, tmp_path: Path, emberlet: Any
 ) -> None:

@@ -130,7 +130,7 @@ def run(arguments: argparse.Namespace) -> int:
             arguments.percentile, equalize, arguments.onnx, fit, _tell,
         )  # fmt: skip
         fit(source.inputs)
-    source.check(arguments.keep)
+    source.check(arguments.keep, arguments.keep_worst)
     scheme = scheme.keeping(arguments.keep)
     out, inputs = Path(arguments.out), [*source.files, *arguments.calibration]
     text = writing.quantizing(source.text, scheme)
@@ -224,6 +224,8 @@ def _check(a: argparse.Namespace) -> None:
     if a.activations and a.onnx:
         raise EmberletError("--activations writes an ONNX file itself: leave out --onnx")
     words = scheme_words(a.scheme, a.bits)
+    if not a.activations and (a.method or a.percentile != PERCENTILE):
+        raise EmberletError("--method and --percentile choose the ranges of activations: add --activations")
     if a.activations == "dynamic" and (a.method or a.percentile != PERCENTILE):
         raise EmberletError("--activations dynamic takes the range of each call: leave out --method and --percentile")
     WeightScheme(a.bits, words["mode"], words["level"], "min-max", words["scale_dtype"], words["value_dtype"])

@@ -88,7 +88,7 @@ def quantize(
                                "bits, mode, level, scale_dtype and value_dtype, or activations")  # fmt: skip
     source = source_of(path, name, activations, method, percentile, equalize, onnx, fit, tell)
     fit(source.inputs)
-    source.check(keep)
+    source.check(keep, keep_worst)
     if out is not None:
         with_onnx = bool(activations or onnx) and integers is None
         text = writing.quantizing(source.text, scheme)

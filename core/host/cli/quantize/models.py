@@ -60,11 +60,14 @@ class Source:
             self.files = (path, str(Path(path).parent / held))
         else:
             raise EmberletError(refusal(path, "an .onnx file, or a generated module (.py)"))
-        self.layers = {
-            name.removesuffix("."): int(prod(layer.weight.shape))
+        large = {
+            name.removesuffix("."): layer.weight
             for name, _, layer, axis in layers_with_weights(self.model)
             if is_large(layer.weight.shape, axis)
         }
+        self.layers = {name: int(prod(w.shape)) for name, w in large.items() if not hasattr(w, "scheme")}
+        if large and not self.layers:
+            raise UnsupportedError(f"{path} is quantized already; quantize the float model that it was made from")
         if not self.layers:
             raise UnsupportedError(f"{path}: no layer has weights that can be quantized, 3 or more a channel")
 
@@ -102,11 +105,16 @@ class Source:
         self.loaded, self.model, self.text = loaded, loaded.model, text
         self.inputs = loaded.inputs
 
-    def check(self, names: Sequence[str]) -> None:
-        """Raise EmberletError unless these are layers of the model."""
+    def check(self, names: Sequence[str], worst: int) -> None:
+        """Raise EmberletError unless these are layers of the model, and some are left without `worst` more."""
         for name in names:
             if name not in self.layers:
                 raise EmberletError(f"keep {name}: there is no such layer; the layers are {', '.join(self.layers)}")
+        left = len(self.layers) - len(set(names))
+        if left <= worst:
+            how = f"the worst {worst}" if left else "these"
+            many = len(self.layers)
+            raise EmberletError(f"keeping {how} leaves none of the {many} layers to quantize; keep {many - 1} at most")
 
     def choose(self, scheme: Scheme, correct_bias: bool, samples: Arrays, tell: Callable[[str], None]) -> None:
         """Choose the weights by samples, once for all variants."""
