@@ -89,7 +89,7 @@ def source(name: str) -> Any:
 
         return encoder(6, 384, 12, 128)
     if name == "llama_step":
-        from tools.decoder_model import decoder
+        from tools.networks.decoder import decoder
 
         return decoder()
     if name in _BUILT:

@@ -107,7 +107,7 @@ def stepping(runtime: str, name: str, folder: Path) -> Callable[[], Any]:
     if runtime == "onnxruntime":
         import onnx
 
-        from tools.decoder_model import Reference
+        from tools.networks.decoder import Reference
 
         model: Any = Reference(onnx.load(folder / f"{name}.onnx"), THREADS)
     else:

@@ -27,7 +27,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 from _decoding_peers import in_chromium, tinygrad  # noqa: E402
 
-from tools.decoder_model import Reference, Sizes, decoder, parameters  # noqa: E402
+from tools.networks.decoder import Reference, Sizes, decoder, parameters  # noqa: E402
 
 PROMPT = [3, 1, 4, 1, 5, 9, 2, 6]
 

@@ -8,7 +8,7 @@ import pytest
 from emberlet.codegen import load
 from support.every_backend import NATIVE, WASM, WGPU
 
-from tools.decoder_model import Reference, Sizes, decoder, greedy
+from tools.networks.decoder import Reference, Sizes, decoder, greedy
 
 SMALL = Sizes(words=96, width=64, hidden=96, heads=4, layers=2)
 

@@ -1,0 +1,1 @@
+"""ONNX models that tests and benchmarks share."""
