@@ -1,8 +1,10 @@
 """Quantized models beside onnxruntime's quantizers and runtime: size, agreement with the float model, time.
 
-digits (labels), the wake word of examples/micro_wake_word, two small vision networks, SqueezeNet, a MobileNetV3 and
-ResNet-50 (weights drawn at random, images too: the float model's classes are the labels), a transformer encoder, a
-language model of 15 million parameters on a prompt, and silero where a folder of models lies beside the checkout.
+digits (labels), the wake word of examples/micro_wake_word, small vision networks (a residual network whose scores vary
+over the images, a MobileNet, a vision transformer, a U-Net by its pixels), SqueezeNet, a MobileNetV3 and ResNet-50
+(weights drawn at random, images too: the float model's classes are the labels), a transformer encoder, a language model
+of 15 million parameters on a prompt, and silero where a folder of models lies beside the checkout. Models are
+calibrated on some of the samples and compared on the others.
 
 emberlet: weights in 8 and in 4 bits (a scale for 32 weights; GPTQ for small models), and 8 bits with activations.
 onnxruntime: `quantize_static` with a scale for each channel; for the language model `quantize_dynamic`, and MatMulNBits
@@ -66,21 +68,28 @@ Arrays = Mapping[str, NDArray[Any]]
 
 class Case(NamedTuple):
     """A model as ONNX, samples of its inputs (a row of the arrays with axes each), and their labels, None for the float
-    model's. language: whether it is a language model; dynamic: whether activations are quantized by the range of each
-    call. large: whether its weights of 4 bits are rounded to the nearest."""
+    model's. calibrating: how many samples are calibrated on, 0 for half; the others are compared. language: whether it
+    is a language model; dynamic: whether activations are quantized by the range of each call. large: whether its
+    weights of 4 bits are rounded to the nearest."""
 
     model: Any
     samples: Arrays
     labels: NDArray[Any] | None = None
+    calibrating: int = 0
     language: bool = False
     dynamic: bool = False
     large: bool = False
+
+    @property
+    def split(self) -> int:
+        """The number of the first sample that is compared."""
+        return self.calibrating or max(len(x) for x in self.samples.values()) // 2
 
 
 def digits() -> Case:
     with np.load(ROOT / "examples" / "digits" / "heldout.npz") as held:
         images = (held["images"] / 16).astype(np.float32)[:, None]
-        return Case(ROOT / "examples" / "digits" / "digits.onnx", {"image": images}, held["labels"])
+        return Case(ROOT / "examples" / "digits" / "digits.onnx", {"image": images}, held["labels"], 100)
 
 
 def wake_word() -> Case:
@@ -103,29 +112,38 @@ def mobilenet() -> Case:
     data = (MODELS / "architectures" / "timm_mobilenetv3.onnx.gz").read_bytes()
     model = onnx.load_model_from_string(gzip.decompress(data))
     shape = [d.dim_value or 1 for d in model.graph.input[0].type.tensor_type.shape.dim]
-    return images(model, tuple(shape[1:]), 16)._replace(large=True)
+    return images(model, tuple(shape[1:]), 64)._replace(large=True)
 
 
 def small(name: str) -> Case:
     with np.load(next((MODELS / name).glob("case*.npz"))) as held:
         shape = next(held[key].shape for key in held.files if key.startswith("in_"))
-    return images(MODELS / name / "model.onnx", shape[1:], 64)
+    return images(MODELS / name / "model.onnx", shape[1:], 232)._replace(calibrating=32)
+
+
+def residual() -> Case:
+    import onnx
+
+    from tools.networks.varied_classes import varied
+
+    case = small("residual_cnn")
+    return case._replace(model=varied(onnx.load(case.model), case.samples[""][: case.split]))
 
 
 def encoder() -> Case:
     from _gpu_models import encoder as made
 
-    return images(made(6, 384, 12, 128), (128, 384), 4)
+    return images(made(6, 384, 12, 128), (128, 384), 8)
 
 
 def llama() -> Case:
-    from tools.decoder_model import Sizes, decoder
+    from tools.networks.decoder import Sizes, decoder
 
     sizes = Sizes()
     draw = np.random.default_rng(0)
-    empty = np.zeros((8, sizes.heads, 0, sizes.width // sizes.heads), np.float32)
+    empty = np.zeros((16, sizes.heads, 0, sizes.width // sizes.heads), np.float32)
     caches = {f"past_key_values.{n}.{what}": empty for n in range(sizes.layers) for what in ("key", "value")}
-    tokens = draw.integers(0, sizes.words, (8, 32))
+    tokens = draw.integers(0, sizes.words, (16, 32))
     return Case(decoder(sizes), {"tokens": tokens, **caches}, language=True, dynamic=True)
 
 
@@ -143,11 +161,13 @@ def silero() -> Case:
 CASES: dict[str, Callable[[], Case]] = {
     "digits": digits,
     "wake word": wake_word,
-    "residual_cnn": lambda: small("residual_cnn"),
+    "residual_cnn": residual,
     "mobile_cnn": lambda: small("mobile_cnn"),
-    "squeezenet": lambda: images(network("squeezenet"), (3, 224, 224), 8)._replace(large=True),
+    "vit": lambda: small("vit"),
+    "unet": lambda: small("unet"),
+    "squeezenet": lambda: images(network("squeezenet"), (3, 224, 224), 16)._replace(large=True),
     "mobilenetv3": mobilenet,
-    "resnet50": lambda: images(network("resnet50"), (3, 224, 224), 2)._replace(large=True),
+    "resnet50": lambda: images(network("resnet50"), (3, 224, 224), 4)._replace(large=True),
     "encoder": encoder,
     "llama 15 M": llama,
     "silero": silero,
@@ -184,7 +204,8 @@ def save(name: str, case: Case) -> Path:
     if not (folder / "samples.npz").is_file():
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "float.onnx").write_bytes(data)
-        np.savez(folder / "samples.npz", **samples)
+        np.savez(folder / "compared.npz", **{n: x[case.split :] for n, x in samples.items()})
+        np.savez(folder / "samples.npz", **{n: x[: case.split] for n, x in samples.items()})
     return folder
 
 
@@ -265,7 +286,7 @@ def theirs(what: str, path: Path, target: Path, calls: list[dict[str, NDArray[An
     if what == "int4":
         import onnx
 
-        from tools.decoder_model import decoder
+        from tools.networks.decoder import decoder
 
         onnx.save(decoder(bits=4), target)
     elif language:
@@ -377,7 +398,7 @@ def child(kinds: list[str], folder: Path, threads: list[int], options: argparse.
     """Print each model's size and the least time of a call as JSON, a line for each number of threads, and write the
     outputs. On NumPy, whose threads are the process's, only the first number is measured."""
     case = Case(None, {}, None, options.language, options.dynamic, options.large)
-    with np.load(folder / "samples.npz") as held:
+    with np.load(folder / "compared.npz") as held:
         calls = rows(Case(None, dict(held)))
     if options.on:
         beside(kinds, folder, case, calls, options)
@@ -429,6 +450,7 @@ def measured(name: str, options: argparse.Namespace, share: float) -> Measured:
     end = time.perf_counter() + share
     case = CASES[name]()
     folder = save(name, case)
+    labels = None if case.labels is None else case.labels[case.split :]
     out = Measured([], [], [])
     named = [f"--{flag}" for flag in FLAGS if getattr(case, flag)]
     flags = ["--seconds", str(options.seconds), *named]
@@ -440,11 +462,14 @@ def measured(name: str, options: argparse.Namespace, share: float) -> Measured:
         limit = min(options.limit * len(wanted), left + 20)
         said, reason = process(words, threads[0], limit) if left >= 1 else ([], "no time was left")
         found = {(r["kind"], r["threads"]): r for r in said}
+        reasons: dict[str, list[str]] = {}
         for kind in wanted:
             why = found.get((kind, threads[0]), {"error": reason}).get("error")
             if why is not None:
-                out.notes.append(f"- {name}, {kind}{where}: {why}")
-                print(out.notes[-1], flush=True)
+                reasons.setdefault(why, []).append(kind)
+        for why, of in reasons.items():
+            out.notes.append(f"- {name}, {', '.join(of)}{where}: {why}")
+            print(out.notes[-1], flush=True)
         return {key: r for key, r in found.items() if "error" not in r}
 
     for kind in [] if options.gpu else kinds(case):
@@ -452,7 +477,7 @@ def measured(name: str, options: argparse.Namespace, share: float) -> Measured:
         missing = [t for t in THREADS if (kind, t) not in found]
         if found and missing:
             found.update(ask([kind], missing, f", {missing[0]} threads"))
-        out.lines.append(_line(name, kind, folder, {t: r for (_, t), r in found.items()}, case.labels))
+        out.lines.append(_line(name, kind, folder, {t: r for (_, t), r in found.items()}, labels))
         print(out.lines[-1], flush=True)
     ours = list(OPTIONS)
     for backend in ["wgpu"] if options.gpu else backends(name):
@@ -475,7 +500,7 @@ def _ratio(cells: Sequence[str]) -> str:
 
 def _line(name: str, kind: str, folder: Path, found: dict[int, dict[str, Any]], labels: Any) -> str:
     """A row of the first table. found: what was measured with each number of threads."""
-    from emberlet.host.quantization.comparison import compare
+    from emberlet.host.quantization.comparison import classes, compare
 
     times = [f"{found[t]['ms']:.3f}" if t in found else "–" for t in THREADS]
     size, where, figures = "–", "", ["–"] * 3
@@ -485,34 +510,37 @@ def _line(name: str, kind: str, folder: Path, found: dict[int, dict[str, Any]], 
         where = "" if first["backend"] in ("", fastest()) else f" ({first['backend']})"
         both = [folder / (k.replace(" ", "_") + ".npy") for k in ("onnxruntime float", kind)]
         if all(f.is_file() for f in both):
-            c = compare({"y": _flat(np.load(both[0]))}, {"y": _flat(np.load(both[1]))}, labels)
-            shares = [("–" if x is None else f"{x:.2%}") for x in (c.accuracy, c.same_best)]
+            real, other = (_flat(np.load(f)) for f in both)
+            c = compare({"y": real}, {"y": other}, labels)
+            same = c.same_best if len(np.unique(classes(real))) > 1 else None  # one class for all says nothing
+            shares = [("–" if x is None else f"{x:.2%}") for x in (c.accuracy, same)]
             figures = [*shares, f"{c.rms:.3%}"]
     return f"| {' | '.join([name, kind + where, size, *figures, *times])} |"
 
 
 def backends(name: str) -> list[str]:
     """Where a model's float and int8 are compared, of what is installed; plain Python for small models only."""
-    found = dict.fromkeys(("digits", "wake word", "mobile_cnn"), ("native", "wasm", "numpy", "wgpu", "python"))
-    found |= dict.fromkeys(("residual_cnn", "encoder", "llama 15 M"), ("wasm", "numpy"))
-    found |= dict.fromkeys(("squeezenet", "mobilenetv3"), ("wasm", "numpy", "wgpu"))
+    ways = ("native", "wasm", "numpy", "wgpu", "python")
+    found = dict.fromkeys(CASES, ways[:3])
+    found |= dict.fromkeys(("squeezenet", "mobilenetv3", "vit", "silero"), ways[:4])
+    found |= dict.fromkeys(("digits", "wake word", "mobile_cnn"), ways)
     needs = {"native": "llvmlite", "wasm": "wasmtime", "numpy": "numpy", "wgpu": "wgpu", "python": "numpy"}
     return [backend for backend in found.get(name, ()) if find_spec(needs[backend])]
 
 
 def _flat(x: NDArray[Any]) -> NDArray[Any]:
-    """Outputs (samples, 1, …) without the batch axis, and without spatial axes of 1."""
+    """Outputs (samples, 1, …) without the batch axis, and without spatial axes of 1; of images, the channels last."""
     x = x[:, 0] if x.ndim > 2 and x.shape[1] == 1 else x
     while x.ndim > 2 and x.shape[-1] == 1:
         x = x[..., 0]
-    return x
+    return np.moveaxis(x, 1, -1) if x.ndim == 4 else x
 
 
 def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("models", nargs="*", help=f"of {', '.join(CASES)} (default: all)")
     parser.add_argument("--minutes", type=float, default=8, metavar="M", help="for everything, at most (default: 8)")
-    parser.add_argument("--seconds", type=float, default=0.5, metavar="S", help="of calls in each process (0.5)")
+    parser.add_argument("--seconds", type=float, default=0.3, metavar="S", help="of calls in each process (0.3)")
     parser.add_argument("--limit", type=float, default=90, metavar="S", help="of each process, at most (default: 90)")
     parser.add_argument("--out", type=Path, metavar="FILE", help="write there instead")
     parser.add_argument("--gpu", action="store_true", help="only emberlet's models on the GPU; writes quantize-NAME.md")
@@ -583,8 +611,9 @@ def write(path: Path, found: dict[str, Measured], load: float) -> None:
         "",
         f"`python3 dev.py bench quantize`: one sample a call; the least time of all calls. emberlet on {fastest()}, or "
         "where that has no plan on the backend that the row names. "
-        "Accuracy by labels, the same class as the float model's, and the difference (root mean square) relative to "
-        "the range of its outputs, on the samples that the models were calibrated on. Sizes: of the ONNX file, or of "
+        "Accuracy by labels, the same class as the float model's (a dash where that names one class for all samples), "
+        "and the difference (root mean square) relative to the range of its outputs, on samples that no model was "
+        "calibrated on. Sizes: of the ONNX file, or of "
         f"emberlet's weights. {os.cpu_count()} CPUs, Python {platform.python_version()}; load of the machine when it "
         f"began: {load:.1f}. Above 1, times say little.",
         "",
