@@ -18,6 +18,7 @@ from ..snapshot import Snapshot, bools
 from ..stored import Store
 from .archives import members_of_tar, members_of_zip
 from .pickles import Unknown, load
+from .torch_quantized import Scales, dequantized
 from .torch_tensors import Storage, StorageType, TensorView, elements, find, storage_of
 
 MAGIC = 0x1950A86A20F9469CFC6C
@@ -152,7 +153,12 @@ def _snapshot(
     )  # fmt: skip
     if s.nbytes > limits.tensor:
         raise FormatError(f"{where}: tensor {name!r}: {s.nbytes} bytes are more than the limit of {limits.tensor}")
-    return s
+    if view.scales is None:
+        return s
+    scale, zero, axis = view.scales
+    if isinstance(scale, TensorView):
+        scale, zero = (_snapshot(name, one, data, spans, swap, where, limits) for one in (scale, zero))
+    return dequantized(s, Scales(scale, zero, axis))
 
 
 # -- the containers

@@ -17,7 +17,8 @@ STORAGES = {
     "DoubleStorage": dtypes.float64, "FloatStorage": dtypes.float32, "HalfStorage": dtypes.float16,
     "BFloat16Storage": dtypes.bfloat16, "LongStorage": dtypes.int64, "IntStorage": dtypes.int32,
     "ShortStorage": dtypes.int16, "CharStorage": dtypes.int8, "ByteStorage": dtypes.uint8, "BoolStorage": dtypes.bool,
-    "UntypedStorage": dtypes.uint8,
+    "UntypedStorage": dtypes.uint8, "QInt8Storage": dtypes.int8, "QUInt8Storage": dtypes.uint8,
+    "QInt32Storage": dtypes.int32,
 }  # fmt: skip
 DTYPES = {
     "float64": dtypes.float64, "double": dtypes.float64, "float32": dtypes.float32, "float": dtypes.float32,
@@ -28,6 +29,8 @@ DTYPES = {
     "float8_e5m2": dtypes.float8_e5m2, "float8_e4m3fnuz": dtypes.float8_e4m3fnuz,
     "float8_e5m2fnuz": dtypes.float8_e5m2fnuz, "float8_e8m0fnu": dtypes.float8_e8m0fnu,
 }  # fmt: skip
+QUANTIZERS = ("per_tensor_affine", "per_tensor_symmetric", "per_channel_affine", "per_channel_symmetric")
+LARGEST = 3.4e38  # of a scale: float32
 MAX_RANK = 64
 EXPANDED = 16 << 20  # bytes by which a view may exceed sixteen times its storage
 
@@ -46,9 +49,10 @@ class Storage:
 
 
 class TensorView:
-    """A tensor: a view of a storage. offset and strides count elements."""
+    """A tensor: a view of a storage. offset and strides count elements; scales: of a quantized tensor its scale, zero
+    point and axis, numbers or for each index along the axis, else None."""
 
-    __slots__ = ("dtype", "offset", "shape", "storage", "strides")
+    __slots__ = ("dtype", "offset", "scales", "shape", "storage", "strides")
 
     def __init__(
         self,
@@ -63,6 +67,7 @@ class TensorView:
         self.shape = shape
         self.strides = strides
         self.dtype = storage.dtype
+        self.scales: tuple[Any, Any, int] | None = None
 
     def span(self) -> tuple[int, int]:
         """(first, last + 1) element of the storage that it covers."""
@@ -121,6 +126,27 @@ def _tensor_v3(
     return Unknown("torch.Tensor", ())
 
 
+def _quantized(storage: Any, offset: Any, shape: Any, strides: Any, params: Any, *_: Any) -> Any:
+    """A tensor of integers with scales: (scheme, scale, zero point), or (scheme, scales, zero points, axis)."""
+    view = _tensor(storage, offset, shape, strides)
+    if not isinstance(view, TensorView) or not isinstance(params, tuple) or not params or params[0] not in QUANTIZERS:
+        return Unknown("torch.Tensor", ())
+    if "tensor" in params[0]:
+        known = len(params) == 3 and type(params[1]) is float and type(params[2]) is int
+        if not known or not abs(params[2]) < 1 << 31 or not abs(params[1]) < LARGEST:
+            raise FormatError("a quantized tensor has no scale and zero point")
+        view.scales = params[1], params[2], 0
+        return view
+    axis = params[3] if len(params) == 4 else None
+    if type(axis) is not int or not 0 <= axis < len(view.shape):
+        raise FormatError("a quantized tensor has no axis of its scales")
+    plain = all(isinstance(one, TensorView) and one.scales is None for one in params[1:3])
+    if not plain or any(one.shape != (view.shape[axis],) for one in params[1:3]):
+        raise FormatError(f"a quantized tensor of {view.shape} has no scale and zero point along axis {axis}")
+    view.scales = params[1], params[2], axis
+    return view
+
+
 def _size(values: Any = ()) -> Any:
     return tuple(values) if isinstance(values, (tuple, list)) else ()
 
@@ -166,6 +192,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "torch._utils._rebuild_tensor": _tensor,
     "torch._utils._rebuild_tensor_v2": _tensor,
     "torch._utils._rebuild_tensor_v3": _tensor_v3,
+    "torch._utils._rebuild_qtensor": _quantized,
     "torch._utils._rebuild_parameter": lambda data, *_: data,
     "torch._utils._rebuild_parameter_with_state": lambda data, *_: data,
     "torch._tensor._rebuild_from_type_v2": _of_type,
@@ -221,6 +248,8 @@ def find(module: str, name: str) -> Any:
         return StorageType(STORAGES[name])
     if module == "torch" and name in DTYPES:
         return DTYPES[name]
+    if module == "torch" and name in QUANTIZERS:
+        return name
     return KNOWN.get(f"{module}.{name}")
 
 

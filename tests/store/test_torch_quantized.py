@@ -1,0 +1,56 @@
+"""PyTorch's quantized tensors: the numbers are those that PyTorch dequantizes them to (make_quantized.py)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from emberlet import dtypes, nn, store
+from emberlet.errors import FormatError
+from emberlet.store.formats.torch_tensors import KNOWN, Storage
+
+FIXTURES = Path(__file__).parent / "fixtures"
+WANTED = np.load(FIXTURES / "quantized.npz")
+
+
+@pytest.mark.parametrize("name", WANTED.files)
+def test_quantized_tensors_are_what_pytorch_makes_of_them(name: str) -> None:
+    """With one scale or one for each index along an axis, in 8 and 32 bits, and a transposed view."""
+    found = np.asarray(store.open(FIXTURES / "quantized.pt")[name])
+    np.testing.assert_allclose(found, WANTED[name], rtol=1e-6, atol=0)
+
+
+@pytest.mark.parametrize("name", ["t", "u", "c"])
+def test_their_integers_are_taken_as_they_are(name: str) -> None:
+    made = nn.Linear(10, 6, bias=False)
+    made.quantize_weights(8, "affine")
+    weights = store.open(FIXTURES / "quantized.pt").filter([f"^{name}$"]).rename([(f"^{name}$", "weight")])
+    assert max(made.load_from(weights).quantized.values()) < 1e-7
+    np.testing.assert_allclose(np.asarray(made.weight.val()).T, WANTED[name], rtol=1e-6, atol=0)
+
+
+def of(params: Any, dtype: Any = dtypes.int8, shape: tuple[int, ...] = (2, 3)) -> Any:
+    """What a pickle's call makes of a storage."""
+    strides = tuple(int(np.prod(shape[i + 1 :])) for i in range(len(shape)))
+    return KNOWN["torch._utils._rebuild_qtensor"].call(Storage(dtype, "0", 6), 0, shape, strides, params, False, {})
+
+
+@pytest.mark.parametrize(
+    "params",
+    [("per_tensor_affine", 0.5), ("per_tensor_affine", "0.5", 0), ("per_tensor_affine", 0.5, 1 << 40),
+     ("per_tensor_affine", 1e300, 0), ("per_tensor_affine", float("nan"), 0), ("per_channel_affine", 0.5, 0, 0),
+     ("per_channel_affine", 0.5, 0, 2), ("per_channel_affine", 0.5, 0)],
+)  # fmt: skip
+def test_scales_that_do_not_fit_are_refused(params: Any) -> None:
+    with pytest.raises(FormatError, match="a quantized tensor"):
+        of(params)
+
+
+def test_scales_along_an_axis_are_plain_and_as_many() -> None:
+    plain = KNOWN["torch._utils._rebuild_tensor"].call(Storage(dtypes.float64, "1", 6), 0, (2,), (1,))
+    assert of(("per_channel_affine", plain, plain, 0)).scales == (plain, plain, 0)
+    for bad in (plain, of(("per_tensor_affine", 0.5, 0), shape=(3,))):
+        with pytest.raises(FormatError, match="along axis 1"):
+            of(("per_channel_affine", bad, bad, 1))
