@@ -286,10 +286,11 @@ def quantize_weights(
     convolutions, Embedding, Bilinear, and those within recurrent layers and attention. Layers with 1
     or 2 weights a channel stay floats: a file would not tell their bits. Lazy weights stay lazy.
 
-    mode: "symmetric" or "affine"; level: which weights share a scale: "tensor", "channel" (those of an output), or a
-    number of a channel's weights; calibration: "min-max", or "absolute-mean", which clips weights beyond the mean
-    absolute weight. filter: which layers, by the name of their weight (see `load_from`); keep: names of layers that
-    stay as they are. scale_dtype: that of the scales, float32, float16, bfloat16, float8_e8m0fnu or float8_e4m3fn;
+    mode: "symmetric" or "affine"; level: which weights share a scale: "tensor", "channel" (those of an output), a
+    number of a channel's weights, or (n, m), m weights of each of n channels; calibration: "min-max", or
+    "absolute-mean", which clips weights beyond the mean absolute weight. filter: which layers, by the name of their
+    weight (see `load_from`); keep: names of layers that stay as they are. scale_dtype: that of the scales, float32,
+    float16, bfloat16, float8_e8m0fnu or float8_e4m3fn;
     value_dtype: None for integers, float8_e4m3fn, float8_e5m2 or float4_e2m1fn (WeightScheme). fake: keep
     the weights and only compute with quantized ones (FakeQuantizedWeight). activations: "dynamic" lets Linear and
     convolutions multiply integers, to which they quantize their inputs by the range of each call; None: floats.

@@ -1001,7 +1001,7 @@ class QuantizedWeight(Module):
     shape: that of the weight; axis: its axis of channels; scheme: the WeightScheme by which float weights are quantized
     as they load. values: uint8 (channels, blocks, block_size * bits / 8), the first level of a byte in its lowest bits,
     or (channels, blocks, block_size) in the scheme's float dtype; scale: (channels * blocks,) in the scheme's dtype, in
-    square blocks one for as many channels as weights; tensor_scale: None, or one float32 that all scales are multiplied
+    blocks of two axes one for several channels; tensor_scale: None, or one float32 that all scales are multiplied
     by; zero_point: float32 (channels * blocks,), or None for symmetric weights; levels: None, or the float32 (16,) that
     the values number (nf4); input_scale: None, or float32 (d_input,), what each input of a dense layer is multiplied by
     before the product with the packed weight, 1 until it is set (AWQ). whole: zero points are uint8.

@@ -18,7 +18,7 @@ from ..backend import Backend
 from ..errors import LoadError
 from ..functional.quantized.codebooks import numbers
 from ..functional.quantized.packed_weights import dequantize_nbits
-from ..functional.quantized.weights import WeightScheme, from_rows, pack_levels, real_of, scale_of, spread
+from ..functional.quantized.weights import WeightScheme, from_rows, pack_levels, real_of, rows_in, scale_of, spread
 from ..module import Module
 from ..module.narrowing import check_scales
 from ..nn.linear import Linear
@@ -193,8 +193,8 @@ def _unpacked(name: str, shape: tuple[int, ...], axis: int, at: At) -> Snapshot:
         fits = [b for b in (8, 4, 2) if nbytes and -(-count // (nbytes * 8 // b)) == blocks
                 and nbytes * 8 // b <= WeightScheme(b).block_size(count)]  # fmt: skip
     rows = 1
-    if len(fits) == 1 and scale.size != channels * blocks:  # of square blocks
-        rows = nbytes * 8 // fits[0] if not floats else nbytes
+    if len(fits) == 1 and scale.size != channels * blocks:  # of blocks of two axes
+        rows = rows_in(channels, nbytes if floats else nbytes * 8 // fits[0], scale.size // max(blocks, 1))
     if len(fits) != 1 or values.shape[0] != channels or scale.size != -(-channels // rows) * blocks:
         raise LoadError(f"packed weights {values.shape} where the module has a weight of {shape}")
     if factor is not None and factor.shape != shape[:1]:

@@ -251,7 +251,9 @@ def _by_samples(
         named = scheme.codebook or scheme.value
         raise UnsupportedError(f"{method} chooses integers, not {named}; leave out value_dtype or the method")
     if scheme.rows > 1 and method != "rtn":
-        raise UnsupportedError(f"{method} takes blocks of one channel, not squares; give another level or leave it out")
+        raise UnsupportedError(
+            f"{method} takes blocks of one channel, not of several; give another level or leave it out"
+        )
     several = isinstance(samples, Iterable) and not hasattr(samples, "shape") and not isinstance(samples, (str, dict))
     calls = [each if isinstance(each, (list, tuple)) else (each,) for each in samples] if several and samples else []
     if not calls:
@@ -262,7 +264,7 @@ def _by_samples(
     for param in module.params():
         param.val()  # a lazy one of the copy would have a value of its own
     made = module.clone()
-    level = scheme.level if scheme.rows == 1 else (scheme.rows, scheme.rows)
+    level = scheme.level if scheme.rows == 1 else (scheme.rows, scheme.level)
     parts = scheme.bits, scheme.mode, level, scheme.calibration
     dtypes_of = {"scale": scheme.scale, "value": scheme.codebook or scheme.value}
     _quantize(made, *parts, filter, False, kept, method == "awq", **dtypes_of)

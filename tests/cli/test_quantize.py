@@ -191,6 +191,7 @@ def test_weights_chosen_by_samples_lose_less_and_load_everywhere(
         ("16,ue4m3", 'level=16, scale_dtype="float8_e4m3fn"'),
         ("32,nf4", 'level=32, value_dtype="nf4"'),
         ("8x8", "level=(8, 8)"),
+        ("affine,4x32", 'mode="affine", level=(4, 32)'),
     ],
 )
 def test_scales_and_values_of_other_dtypes(

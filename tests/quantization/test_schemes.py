@@ -176,9 +176,11 @@ def test_an_embedding_of_squares_reads_only_the_scales_of_its_rows() -> None:
     np.testing.assert_array_equal(np.asarray(partial(emberlet.asarray(every_row))), wanted)
 
 
-@pytest.mark.parametrize("level", [("tensor", "tensor"), ("channel", "channel"), (None, None), (8.0, 8.0), (8, 8, 8)])
-def test_squares_have_sides_of_whole_numbers(level: Any) -> None:
-    with pytest.raises(UnsupportedError, match="blocks of two axes are squares"):
+@pytest.mark.parametrize(
+    "level", [("tensor", "tensor"), ("channel", "channel"), (None, None), (8.0, 8.0), (8, 8, 8), (0, 8), (True, 8)]
+)
+def test_blocks_have_sides_of_whole_numbers(level: Any) -> None:
+    with pytest.raises(UnsupportedError, match="blocks of two axes are numbers"):
         WeightScheme(8, level=level)
 
 
@@ -376,7 +378,7 @@ def test_nf4_and_square_blocks_are_the_same_on_other_backends(backend: str) -> N
 
 @pytest.mark.parametrize(
     "scheme",
-    [{"level": (8, 4)}, {"level": (8, 8), "mode": "affine"}, {"bits": 8, "value_dtype": "nf4"},
+    [{"level": (8, 4), "calibration": "absolute-mean"}, {"bits": 8, "value_dtype": "nf4"}, {"level": (8, 0)},
      {"bits": 4, "value_dtype": "nf4", "mode": "affine"}, {"level": (8, 8, 8)}, {"bits": 4, "level": (3, 3)}],
 )  # fmt: skip
 def test_squares_and_nf4_have_no_other_form(scheme: dict[str, Any]) -> None:

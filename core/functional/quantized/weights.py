@@ -20,7 +20,7 @@ class WeightScheme:
 
     bits: 8, 4 or 2; mode: "symmetric" (zero is a level of its own) or "affine" (the whole range is used, with a zero
     point); level: which weights share a scale: "tensor", "channel" (those of one output), a number of weights of a
-    channel, or (n, n), as many weights of as many consecutive channels (symmetric and min-max only); calibration:
+    channel, or (n, m), m weights of each of n consecutive channels (min-max only); calibration:
     "min-max" (the largest weight is kept) or "absolute-mean" (weights beyond the mean absolute weight are clipped, as
     in BitNet; symmetric only).
 
@@ -46,14 +46,14 @@ class WeightScheme:
             raise UnsupportedError("affine weights support only min-max calibration")
         self.rows = 1  # channels that share scales
         if isinstance(level, (tuple, list)):
-            square = len(level) == 2 and level[0] == level[1] and isinstance(level[0], int)
-            if not square or mode != "symmetric" or calibration != "min-max":
+            whole = len(level) == 2 and isinstance(level[0], int) and isinstance(level[1], int)
+            if not whole or isinstance(level[0], bool) or level[0] < 1 or calibration != "min-max":
                 raise UnsupportedError(
-                    "blocks of two axes are squares (n, n), symmetric and min-max; found {}, {}, {}".format(
-                        level, mode, calibration
+                    "blocks of two axes are numbers (channels, weights of each), and min-max; found {}, {}".format(
+                        level, calibration
                     )
                 )
-            self.rows = level = level[0]
+            self.rows, level = level
         if level not in ("tensor", "channel") and (
             not isinstance(level, int) or isinstance(level, bool) or level < 1 or level * bits % 8
         ):
@@ -99,13 +99,15 @@ class WeightScheme:
         more = "" if self.scale is dtypes.float32 else ", scale={!r}".format(self.scale.name)
         value = self.codebook or (self.value and self.value.name)
         more += "" if value is None else ", value={!r}".format(value)
-        level = self.level if self.rows == 1 else (self.rows, self.rows)
+        level = self.level if self.rows == 1 else (self.rows, self.level)
         return "WeightScheme({}, {!r}, {!r}, {!r}{})".format(self.bits, self.mode, level, self.calibration, more)
 
-    def rows_of(self, n):
-        """How many channels of n weights share scales in the packed form: those of square blocks as far as these are
-        whole."""
-        return self.rows if self.block_size(n) == self.rows else 1
+    def rows_of(self, n, channels):
+        """How many channels of n weights share scales in the packed form: those of blocks of two axes as far as these
+        are whole, and their shapes tell how many (`rows_in`)."""
+        if self.rows == 1 or self.block_size(n) != self.level:
+            return 1
+        return self.rows if rows_in(channels, self.level, _parts(channels, self.rows)) == self.rows else 1
 
     def rounded(self, scale):
         """Float32 scales as the scheme stores them: (scales in its dtype, None or the float32 that they are multiplied
@@ -158,8 +160,21 @@ def _order(ndim, axis):
     return [axis] + [i for i in range(ndim) if i != axis]
 
 
+def _parts(n, size):
+    """How many parts of a size n has, the last of which may be shorter."""
+    return (n + size - 1) // size
+
+
+def rows_in(channels, block, groups):
+    """How many channels share scales where so many groups of channels have some, in blocks of `block` weights: as many
+    as weights if that gives the groups, else the least number that does."""
+    if groups == channels or _parts(channels, block) != groups:
+        return max(_parts(channels, max(groups, 1)), 1)
+    return block
+
+
 def spread(scales, blocks, rows, channels):
-    """Scales (channels / rows, rounded up, * blocks,) of square blocks, for each channel: (channels * blocks,)."""
+    """Scales (channels / rows, rounded up, * blocks,) of blocks of two axes, for each channel: (channels * blocks,)."""
     if rows == 1 or not scales.size:
         return scales
     count = scales.size // blocks
@@ -189,21 +204,23 @@ def quantize_rows(x, scheme):
     if scheme.mode == "affine":
         low = x.min(axis=axes, keepdims=True).minimum(0.0)
         high = x.max(axis=axes, keepdims=True).maximum(0.0)
-        stored, whole, scale = _scales((high - low) / float(2 * middle - 1), x, scheme)
+        if scheme.rows > 1:
+            low, high = -_largest(-low, scheme), _largest(high, scheme)
+        stored, whole, scale = _scales((high - low) / float(2 * middle - 1), x, scheme, n)
         zero = (-low / scale).round()
         levels = ((x / scale).round() + zero).clip(0, 2 * middle - 1)
         return levels.astype(dtypes.uint8), stored, whole, reshape(zero, (-1,))
     if scheme.calibration == "min-max":
         reach = x.abs().max(axis=axes, keepdims=True)
         if scheme.rows > 1:
-            return _square(x, reach, scheme, n)
+            reach = _largest(reach, scheme)
     else:
         reach = x.abs().sum(axis=axes, keepdims=True) / float(channels * n if one else size)
         if scheme.level != "tensor" and count * size != n:  # the last block is shorter
             short = n - (count - 1) * size
             counts = [float(size) / (size if i < count - 1 else short) for i in range(count)]
             reach = reach * x.backend.from_list(counts, dtypes.float32, (1, count, 1))
-    stored, whole, scale = _scales(reach / _top(scheme), x, scheme)
+    stored, whole, scale = _scales(reach / _top(scheme), x, scheme, n)
     return _levels(x / scale, scheme), stored, whole, None
 
 
@@ -226,25 +243,31 @@ def _levels(x, scheme):
     return x.clip(-top, top).astype(scheme.value)
 
 
-def _square(x, reach, scheme, n):
-    """`quantize_rows` of square blocks: x (channels, blocks, n), reach (channels, blocks, 1)."""
-    channels, count, _ = x.shape
-    groups = (channels + scheme.rows - 1) // scheme.rows
-    most = x.backend.pad(reshape(reach, (channels, count)), ((0, groups * scheme.rows - channels), (0, 0)), 0.0)
-    most = reshape(most, (groups, scheme.rows, count)).max(axis=1)
-    if scheme.rows_of(n) == 1:
-        most = spread(reshape(most, (-1,)), count, scheme.rows, channels)
-    stored, whole = scheme.rounded(reshape(most / _top(scheme), (-1,)))
-    wide = spread(scale_of(stored, whole), count, scheme.rows_of(n), channels)
-    return _levels(x / reshape(wide, (channels, count, 1)), scheme), stored, whole, None
+def _largest(x, scheme):
+    """The largest of the channels that share a scale, for each of them: numbers from 0 up, (channels, blocks, 1)."""
+    channels, blocks, _ = x.shape
+    most = reshape(_groups(reshape(x, (channels, blocks)), scheme.rows).max(axis=1), (-1,))
+    return reshape(spread(most, blocks, scheme.rows, channels), (channels, blocks, 1))
 
 
-def _scales(scale, x, scheme):
-    """(scales as the scheme stores them, what they are multiplied by, their float32) of blocks x (channels, blocks, n);
-    the last (channels, blocks, 1)."""
+def _groups(x, rows):
+    """(channels, blocks) as (groups, rows, blocks), the last with zeros."""
+    channels, blocks = x.shape
+    count = _parts(channels, rows)
+    return reshape(x.backend.pad(x, ((0, count * rows - channels), (0, 0)), 0.0), (count, rows, blocks))
+
+
+def _scales(scale, x, scheme, n):
+    """(scales as the scheme stores them, what they are multiplied by, their float32) of blocks x (channels, blocks,
+    block size), n weights a channel; the last (channels, blocks, 1)."""
     channels, count, _ = x.shape
-    stored, whole = scheme.rounded(reshape(x.backend.expand(scale, (channels, count, 1)), (-1,)))
-    return stored, whole, reshape(scale_of(stored, whole), (channels, count, 1))
+    rows = scheme.rows_of(n, channels)
+    scale = x.backend.expand(scale, (channels, count, 1))
+    if rows > 1:
+        scale = narrow(_groups(reshape(scale, (channels, count)), rows), 1, 0, 1)
+    stored, whole = scheme.rounded(reshape(scale, (-1,)))
+    wide = spread(scale_of(stored, whole), count, rows, channels)
+    return stored, whole, reshape(wide, (channels, count, 1))
 
 
 def _positive(scale):
@@ -282,7 +305,8 @@ def fake_quantize(weight, scheme, axis=1):
     levels, stored, whole, zero = quantize_rows(rows, scheme)
     size = scheme.block_size(rows.shape[1])
     blocks = (rows.shape[1] + size - 1) // size
-    scales = spread(scale_of(stored, whole), blocks, scheme.rows_of(rows.shape[1]), rows.shape[0])
+    together = scheme.rows_of(rows.shape[1], rows.shape[0])
+    scales = spread(scale_of(stored, whole), blocks, together, rows.shape[0])
     if scheme.value is not None:
         return from_rows(real_of(levels, scales, rows.shape[1]), weight.shape, axis)
     if scheme.codebook:

@@ -43,7 +43,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         default="symmetric",
         metavar="WORDS",
         help="of the weights: symmetric or affine; what shares a scale: tensor, channel, a number of weights, or "
-        "as many of as many channels (128x128); the scales: float16, bfloat16, e8m0 or ue4m3 instead of float32; "
+        "channels x weights of each (128x128); the scales: float16, bfloat16, e8m0 or ue4m3 instead of float32; "
         "values that are no integers: e4m3, e5m2, e2m1 or nf4; "
         "affine,32,float16 for example (default: symmetric,channel)",
     )
@@ -179,8 +179,8 @@ def scheme_words(text: str, bits: int) -> dict[str, Any]:
             key, value = "level", word
         elif _is_count(word):
             key, value = "level", int(word)
-        elif (side := word.partition("x")[0]) == word.partition("x")[2] and _is_count(side):
-            key, value = "level", (int(side), int(side))
+        elif len(sides := word.split("x")) == 2 and all(map(_is_count, sides)):
+            key, value = "level", (int(sides[0]), int(sides[1]))
         elif word in SCALES:
             key, value = "scale_dtype", SCALES[word]
         elif word in VALUES:
@@ -188,14 +188,14 @@ def scheme_words(text: str, bits: int) -> dict[str, Any]:
         else:
             raise EmberletError(
                 f"--scheme {text}: {word!r} is none of symmetric, affine, tensor, channel, a number of weights, "
-                f"a square of them (128x128), "
+                f"channels x weights of each (128x128), "
                 f"{', '.join(SCALES)} (scales), {', '.join(VALUES)} (values)"
             )
         if said.setdefault(key, word) != word:
             raise EmberletError(f"--scheme {text}: {said[key]!r} and {word!r} contradict each other; give one of them")
         found[key] = value
     level = found["level"]
-    side = level[0] if isinstance(level, tuple) else level
+    side = level[1] if isinstance(level, tuple) else level
     if isinstance(side, int) and side * bits % 8:
         raise EmberletError(f"--scheme {text}: {said['level']} weights of {bits} bits do not fill whole bytes")
     return found
