@@ -92,9 +92,9 @@ def test_what_cannot_be_done_is_refused_with_a_way_out(
 
 
 def test_a_folder_with_a_users_work_stays(held: tuple[Any, Any], digits: Path, tmp_path: Path) -> None:
-    (tmp_path / "digits.py").write_text("mine = 1\n")
+    (tmp_path / "digits.py").write_text("mine = 1\n", "utf-8")
     with pytest.raises(EmberletError):
         codegen.quantize(digits, held[0], out=tmp_path)
-    assert (tmp_path / "digits.py").read_text() == "mine = 1\n"
+    assert (tmp_path / "digits.py").read_text("utf-8") == "mine = 1\n"
     codegen.quantize(digits, held[0], out=tmp_path, force=True)
     assert "quantize_weights(bits=8)" in (tmp_path / "digits.py").read_text("utf-8")
