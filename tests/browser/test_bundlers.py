@@ -1,4 +1,5 @@
-"""emberlet-web in a module worker of a page, built by each bundler with its defaults and used in Chromium."""
+"""emberlet-web in a module worker of a page, and under onnxruntime-web's name, built by each bundler and used in
+Chromium."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ import json
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnxruntime
@@ -36,9 +38,22 @@ Promise.all(
   }),
 ).then(postMessage, (error) => postMessage(String(error)));
 """
+# A page of onnxruntime-web's, which the bundler gives another package under that name.
+SESSION = """
+import * as ort from "onnxruntime-web";
+
+async function main() {
+  const session = await ort.InferenceSession.create("/model.onnx", { executionProviders: ["wasm"] });
+  const { logits } = await session.run({ image: new ort.Tensor("float32", new Float32Array(64), [1, 1, 8, 8]) });
+  return [...logits.data];
+}
+main().catch(String).then((found) => (globalThis.found = found));
+"""
+ALIAS = {"onnxruntime-web": "emberlet-web/onnxruntime"}
 WEBPACK = """
 const { default: webpack } = await import(%s);
-webpack({ context: %s, mode: "production", performance: false, entry: "./main.js" }, (error, stats) => {
+const resolve = { alias: %s };
+webpack({ context: %s, resolve, mode: "production", performance: false, entry: "./main.js" }, (error, stats) => {
   console.error(error ?? stats.toString({ all: false, errors: true, warnings: true }));
   process.exitCode = error || stats.hasErrors() || stats.hasWarnings() ? 1 : 0;
 });
@@ -46,7 +61,7 @@ webpack({ context: %s, mode: "production", performance: false, entry: "./main.js
 ESBUILD = """
 const { build } = await import(%s);
 await build({
-  absWorkingDir: %s, entryPoints: ["main.js", "worker.js"], bundle: true, format: "esm", outdir: "dist",
+  absWorkingDir: %s, alias: %s, entryPoints: ["*.js"], bundle: true, format: "esm", outdir: "dist",
 });
 """
 
@@ -63,47 +78,76 @@ def plan(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_package_runs_in_a_worker_that_a_bundler_builds(
     bundler: str, browser: Browser, packed: Path, plan: Path, tmp_path: Path
 ) -> None:
-    project = tmp_path / "project"
-    shutil.copytree(packed.with_name("built"), project / "node_modules" / "emberlet-web")
-    (project / "package.json").write_text('{"private": true, "type": "module"}', encoding="utf-8")
     # esbuild leaves the address of the Wasm file, and of the worker, as they are.
     wasm = "/micropython.wasm" if bundler == "esbuild" else None
     compiler = '"/compiler/"' if bundler == "esbuild" else "undefined"
     worker = WORKER.replace("WASM", json.dumps(wasm)).replace("COMPILER", compiler)
-    (project / "worker.js").write_text(worker, encoding="utf-8")
-    (project / "main.js").write_text(MAIN.replace("WORKER", "worker.js"), encoding="utf-8")
+    dist = build(
+        bundler, packed, tmp_path / "project", {"worker.js": worker, "main.js": MAIN.replace("WORKER", "worker.js")}
+    )
+    shutil.copy(plan, dist)
+    found = found_by(browser, dist)
+    assert isinstance(found, list), found
+    np.testing.assert_allclose(found, np.repeat(expected(), 2, axis=0), atol=1e-4)
+
+
+@pytest.mark.parametrize("bundler", ["vite", "webpack", "esbuild"])
+def test_a_page_of_onnxruntime_web_s_runs_by_an_alias(
+    bundler: str, browser: Browser, packed: Path, tmp_path: Path
+) -> None:
+    found = found_by(browser, build(bundler, packed, tmp_path / "project", {"main.js": SESSION}))
+    assert isinstance(found, list), found
+    np.testing.assert_allclose([found], expected(), atol=1e-4)
+
+
+def build(bundler: str, packed: Path, project: Path, scripts: dict[str, str]) -> Path:
+    """The folder of the page that a bundler makes of these scripts and the package; model.onnx is in it."""
+    shutil.copytree(packed.with_name("built"), project / "node_modules" / "emberlet-web")
+    (project / "package.json").write_text('{"private": true, "type": "module"}', encoding="utf-8")
+    for name, script in scripts.items():
+        (project / name).write_text(script, encoding="utf-8")
     (project / "index.html").write_text(PAGE % "/main.js", encoding="utf-8")
     BUILDS[bundler](project)
     if bundler == "esbuild":
         shutil.copy(packed.with_name("built") / "micropython.wasm", project / "dist")
         shutil.copytree(packed.with_name("built") / "compiler", project / "dist" / "compiler")
-    shutil.copy(plan, project / "dist")
     shutil.copy(DIGITS, project / "dist" / "model.onnx")
-    server = start_server(project / "dist")
+    return project / "dist"
+
+
+def found_by(browser: Browser, dist: Path) -> Any:
+    """What a page leaves as `found`."""
+    server = start_server(dist)
     page = browser.open(server.url)
     page.wait("() => globalThis.found", timeout=120000)
     found = page.evaluate("() => found")
     page.close()
     server.shutdown()
+    return found
+
+
+def expected() -> Any:
     session = onnxruntime.InferenceSession(DIGITS)
-    (expected,) = session.run(None, {"image": np.zeros((1, 1, 8, 8), np.float32)})
-    assert isinstance(found, list), found
-    np.testing.assert_allclose(found, np.repeat(expected, 2, axis=0), atol=1e-4)
+    return session.run(None, {"image": np.zeros((1, 1, 8, 8), np.float32)})[0]
 
 
 def vite(project: Path) -> None:
+    config = f"export default {{ resolve: {{ alias: {json.dumps(ALIAS)} }} }};\n"
+    (project / "vite.config.mjs").write_text(config, encoding="utf-8")
     run(project, str(Path(require("vite")).parent / "bin" / "vite.js"), "build")
 
 
 def webpack(project: Path) -> None:
     library = Path(require("webpack")).parent / "lib" / "index.js"
-    run(project, "--input-type=module", "--eval", WEBPACK % (json.dumps(library.as_uri()), json.dumps(str(project))))
+    script = WEBPACK % (json.dumps(library.as_uri()), json.dumps(ALIAS), json.dumps(str(project)))
+    run(project, "--input-type=module", "--eval", script)
     (project / "dist" / "index.html").write_text(PAGE % "/main.js", encoding="utf-8")
 
 
 def esbuild(project: Path) -> None:
     library = Path(require("esbuild")).parent / "lib" / "main.js"
-    run(project, "--input-type=module", "--eval", ESBUILD % (json.dumps(library.as_uri()), json.dumps(str(project))))
+    script = ESBUILD % (json.dumps(library.as_uri()), json.dumps(str(project)), json.dumps(ALIAS))
+    run(project, "--input-type=module", "--eval", script)
     (project / "dist" / "index.html").write_text(PAGE % "/main.js", encoding="utf-8")
 
 
