@@ -397,7 +397,7 @@ def beside(
 def child(kinds: list[str], folder: Path, threads: list[int], options: argparse.Namespace) -> None:
     """Print each model's size and the least time of a call as JSON, a line for each number of threads, and write the
     outputs. On NumPy, whose threads are the process's, only the first number is measured."""
-    case = Case(None, {}, None, options.language, options.dynamic, options.large)
+    case = Case(None, {}, **{flag: getattr(options, flag) for flag in FLAGS})
     with np.load(folder / "compared.npz") as held:
         calls = rows(Case(None, dict(held)))
     if options.on:

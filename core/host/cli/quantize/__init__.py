@@ -89,7 +89,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--time",
         default="all",
         metavar="BACKENDS",
-        help="backends to time on, separated by commas, or none (default: all: numpy, wasm and wgpu, if installed)",
+        help="backends to time on, separated by commas, or none (default: all of numpy, native, wasm, wgpu)",
     )
     parser.add_argument(
         "--fail-below",
@@ -252,7 +252,7 @@ def _backends(words: str) -> list[str]:
     if words == "none":
         return []
     if words == "all":
-        needs = {"numpy": "numpy", "wasm": "wasmtime", "wgpu": "wgpu"}
+        needs = {"numpy": "numpy", "native": "llvmlite", "wasm": "wasmtime", "wgpu": "wgpu"}
         return [name for name, library in needs.items() if not missing([library])]
     found = words.split(",")
     for name in found:
