@@ -141,10 +141,10 @@ def llama() -> Case:
 
     sizes = Sizes()
     draw = np.random.default_rng(0)
-    empty = np.zeros((16, sizes.heads, 0, sizes.width // sizes.heads), np.float32)
+    empty = np.zeros((72, sizes.heads, 0, sizes.width // sizes.heads), np.float32)
     caches = {f"past_key_values.{n}.{what}": empty for n in range(sizes.layers) for what in ("key", "value")}
-    tokens = draw.integers(0, sizes.words, (16, 32))
-    return Case(decoder(sizes), {"tokens": tokens, **caches}, language=True, dynamic=True)
+    tokens = draw.integers(0, sizes.words, (72, 32))
+    return Case(decoder(sizes), {"tokens": tokens, **caches}, calibrating=64, language=True, dynamic=True)
 
 
 def silero() -> Case:
