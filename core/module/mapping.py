@@ -29,9 +29,11 @@ def mapped(module, mapper):
             if id(holder) not in packed:
                 packed[id(holder)] = holder, _floats(name, holder, mapper, call)
         elif id(param) not in values:
-            value = param.val()
+            old = param.val()
+            given = alias(old)
             of_kind = None if call else getattr(mapper, "map_" + _kind(param), None)
-            values[id(param)] = call(name, value) if call else of_kind(param.id, value) if of_kind else value
+            value = call(name, given) if call else of_kind(param.id, given) if of_kind else given
+            values[id(param)] = old if value is given and given.data is old.data else value
 
     def change(leaf):
         if not isinstance(leaf, Param):

@@ -304,7 +304,7 @@ class InferenceSession:
             return value
         array = self._array(value, kind[7:-1])
         if arg.name in self._ranked and not arg.shape and array.shape and prod(array.shape) == 1:
-            return array.reshape(())  # onnxruntime takes any shape there
+            return array.reshape(())  # onnxruntime takes any shape, which its results then have
         self._check_shape(arg, array.shape)
         return array
 

@@ -208,3 +208,8 @@ def test_an_error_at_every_tried_size_names_the_option() -> None:
     assert len(tried) == 1
     with pytest.raises(DTypeError, match=r"sizes$"):
         fitted(FIXED, {}, fails)
+
+
+def test_a_large_input_of_fixed_size_keeps_no_size_from_being_tried() -> None:
+    table = Input("table", "table", dtypes.float32, (5000, 4096))
+    assert fitted(Loaded(None, (ONE, table), ("y",)), {}, _works({"length": 3}, []))[1]["length"] == 3

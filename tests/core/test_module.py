@@ -132,6 +132,19 @@ def test_a_mapper_that_returns_its_argument_shares_no_elements():
     assert module.factor.val().tolist() == [1.0, 1.0]
 
 
+def test_a_mapper_that_assigns_in_place_does_not_change_the_module():
+    layer = el.nn.Linear(4, 3, backend="python")
+    before = layer.weight.val().tolist()
+
+    def first_is_nine(name, x):
+        x[0] = 9
+        return x
+
+    made = layer.map(first_is_nine)
+    assert layer.weight.val().tolist() == before
+    assert made.weight.val().tolist()[0] == [9.0] * len(before[0])
+
+
 def test_a_mapper_that_fails_changes_nothing():
     module = Scale(2)
     with pytest.raises(EmberletError):

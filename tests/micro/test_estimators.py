@@ -198,7 +198,7 @@ def support_vectors(seed: int, c: float) -> tuple[Any, Graph, Array, Array, Arra
     return estimator, read_graph(converted(estimator, x[:90]), "m"), x[:90], x[90:], y[90:]
 
 
-@pytest.mark.parametrize("seed, c", [(0, 100), (1, 100), (8, 30)])
+@pytest.mark.parametrize("seed, c", [(3, 100), (8, 30), (10, 100)])
 def test_a_build_fails_that_agrees_only_on_the_samples_that_gave_its_ranges(seed: int, c: float) -> None:
     _, graph, rows, *_ = support_vectors(seed, c)
     agreement = build(graph, Options("m"), {"X": rows}).agreement

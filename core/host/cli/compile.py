@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 from collections.abc import Sequence
 from typing import Any
 
@@ -58,7 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
     served = "".join(f", {name} {limits[0]} to {limits[-1]}{_by(limits)}" for name, limits in dims.items())
     print(f"wrote {out}: {len(plan.steps)} dispatches of {len(plan.kernels)} kernels, {size} bytes{served}")
     if chosen:
-        has = " ".join(f"--dim {name}={n}" for name, n in chosen.items())
+        has = " ".join(f"--dim {shlex.quote(f'{name}={n}')}" for name, n in chosen.items())
         said = "the model leaves sizes open, and the file has those of"
         print(
             plain(f"{said} {has}; give others so, or ranges, such as --dim length=1..512, where the model takes them")

@@ -138,8 +138,8 @@ def fitted(loaded: Loaded, given: Sizes, attempt: Callable[[Sizes], T]) -> tuple
     """(the result of `attempt`, the sizes it was called with).
 
     Sizes not given are 1 or, if the model refuses that, the smallest of TRIED that works: for all axes but the first,
-    which are batches; then for one of them; then for all, with at most MOST elements in an input. Axes and inputs that
-    need no larger size stay 1. Raises EmberletError; if no size works, it mentions `--dim`.
+    which are batches; then for one of them; then for all, with at most MOST elements in an input. First axes, and
+    inputs, that need no larger size stay 1. Raises EmberletError; if no size works, it mentions `--dim`.
     """
     names = free_names(loaded.inputs, given)
     first = {_name(i, 0) for i in loaded.inputs if i.shape}
@@ -149,9 +149,11 @@ def fitted(loaded: Loaded, given: Sizes, attempt: Callable[[Sizes], T]) -> tuple
         plans += [{name: n} for name in inner for n in TRIED[1:]]
     if inner:
         plans += [dict.fromkeys(names, n) for n in TRIED[1:]]
-    plans = [plan for plan in plans if all(prod(sized(i, {**given, **plan})) <= MOST for i in loaded.inputs)] or plans[
-        :1
-    ]
+
+    def is_small(i: Input, plan: Sizes) -> bool:
+        return prod(sized(i, {**given, **plan})) <= max(MOST, prod(sized(i, given)))
+
+    plans = [plan for plan in plans if all(is_small(i, plan) for i in loaded.inputs)] or plans[:1]
     problem: EmberletError | None = None
     for plan in plans if names else [{}]:
         tried = {**given, **plan}
