@@ -81,7 +81,7 @@ def products(x: Any) -> Any:
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     site = tmp_path_factory.mktemp("site")
-    for name in ("wasm.mjs", "kinds.mjs", "threads.mjs", "thread.mjs"):
+    for name in ("wasm.mjs", "errors.mjs", "kinds.mjs", "threads.mjs", "thread.mjs"):
         shutil.copy(WEB / "package" / name, site / name)
     example = emberlet.zeros((256, 256), dtype="float32", backend="numpy")
     plan_file.save(str(site / "layers.wasm"), layers, example, inputs=["x"])

@@ -82,7 +82,7 @@ def test_backend_and_compiled_models_in_pyodide(pyodide_page: Page, digits: Path
 def page(browser: Browser, digits: Path, tmp_path_factory: pytest.TempPathFactory) -> Page:
     """A page with the runtime for JavaScript, under the policy of emberlet's own page."""
     site = tmp_path_factory.mktemp("site")
-    for name in ("wasm.mjs", "kinds.mjs"):
+    for name in ("wasm.mjs", "errors.mjs", "kinds.mjs"):
         shutil.copy(WEB / "package" / name, site / name)
     shutil.copy(digits, site / "digits.wasm")
     (site / "part.wasm").write_bytes(digits.read_bytes()[:20000])
