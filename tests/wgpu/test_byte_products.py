@@ -57,6 +57,42 @@ def constant(gpu: Backend, x: Any) -> Tensor:
     return emberlet.asarray(x, backend=gpu)
 
 
+@pytest.mark.parametrize("point", [100, np.arange(90, 106, dtype=np.uint8)], ids=["one", "each"])
+@pytest.mark.parametrize("channels", [3, 5, 6, 8])
+def test_borders_have_no_channels_beyond_the_last(gpu: Backend, channels: int, point: Any) -> None:
+    draw = np.random.default_rng(channels)
+    x, w = (drawn(draw, np.uint8, shape) for shape in ((1, channels, 7, 7), (16, channels, 3, 3)))
+
+    def model(t: Tensor) -> Tensor:
+        zero = point if isinstance(point, int) else constant(gpu, point)
+        return F.conv_integer(t, constant(gpu, w), 10, zero, padding=1)
+
+    less = np.reshape(point, (-1, 1, 1, 1))
+    expected = convolved(x.astype(np.int64) - 10, w.astype(np.int64) - less, 1, 1, 1, 1)
+    found = planned(gpu, model, x)(emberlet.asarray(x, backend=gpu))
+    np.testing.assert_array_equal(np.asarray(found), expected)
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_levels_are_read_alone_and_joined_with_others(gpu: Backend, again: bool) -> None:
+    draw = np.random.default_rng(3)
+    x = drawn(draw, np.uint8, (1, 8, 9, 9))
+    weights = [drawn(draw, np.int8, shape) for shape in ((16, 8, 3, 3), (16, 16, 3, 3), (8, 32, 1, 1))]
+
+    def model(t: Tensor) -> Tensor:
+        def layer(t: Tensor, w: Any) -> Tensor:
+            point = emberlet.asarray(np.uint8(99), backend=t.backend)
+            weight = emberlet.asarray(w, backend=t.backend)
+            return F.qlinear_conv(t, 1.0, 0, weight, 1.0, 0, 64.0, point, padding=w.shape[-1] // 2)
+
+        a = layer(t, weights[0])
+        b = layer(a, weights[1])
+        return layer(F.concat([a, a if again else b], axis=1), weights[2])
+
+    expected = np.asarray(model(emberlet.asarray(x, backend="numpy")))
+    np.testing.assert_array_equal(np.asarray(planned(gpu, model, x)(emberlet.asarray(x, backend=gpu))), expected)
+
+
 @pytest.mark.parametrize("seed", range(12))
 def test_products_are_numpys(gpu: Backend, compiled: list[str], seed: int) -> None:
     draw = np.random.default_rng(seed)

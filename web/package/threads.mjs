@@ -15,8 +15,8 @@ const CATCHING_UP = 20000; // reads of DONE before a worker counts as busy: it h
 // One thread and several take turns of BLOCK runs in TRIALS runs, and the faster goes on for SOON runs; then they are
 // compared again, as other programs may have taken or left a core, which a page that is loading does; and later ever more
 // seldom, up to each SELDOM runs. A run of more than LONG milliseconds counts as two. The first half is not timed: the
-// engine optimizes the code then. Of the times of each, the lower quartile counts, which few disturbances reach; so does
-// not the first run of a turn, which has to wake the workers.
+// engine optimizes the code then. Of the times of each, the lower quartile counts, which few disturbances reach, nor
+// does the first run of a turn, which has to wake the workers.
 const TRIALS = 24;
 const BLOCK = 4;
 const SOON = 60;

@@ -44,7 +44,7 @@ def matmul(a, b):
     x = words(left.q, len(a.shape) - 1)
     total = _product(backend, x, right.words(0))
     if right.zero is not None:
-        of_row = _product(backend, x, _ones(backend, right.count(terms), (1,)))
+        of_row = _product(backend, x, _ones(backend, terms, (0, 1), 0))
         total = backend.binary("sub", total, backend.binary("mul", of_row, right.zero))
     return total if of_weight is None else backend.binary("sub", total, of_weight)
 
@@ -67,7 +67,7 @@ def conv(x, weight, stride, padding, dilation, groups):
     total = _convolution(backend, packed, right.words(1), window)
     spread = (weight.shape[0],) + (1,) * rank
     if right.zero is not None:
-        ones = _ones(backend, right.count(terms), (weight.shape[0],), weight.shape[2:])
+        ones = _ones(backend, terms, tuple(weight.shape), 1)
         of_window = _convolution(backend, packed, ones, window)
         zero = backend.reshape(right.zero, spread if right.zero.size > 1 else ())
         total = backend.binary("sub", total, backend.binary("mul", of_window, zero))
@@ -146,10 +146,16 @@ def _convolution(backend, x, weight, window):
     return backend._record("dot_bytes", (x, weight), (), "dot_bytes", window, dtypes.int32, shape)
 
 
-def _ones(backend, count, outputs, taps=()):
-    """Words of ones: (count, 1), or (outputs, count, taps)."""
-    shape = (count,) + outputs if not taps else outputs + (count,) + tuple(taps)
-    return backend.full(shape, 0x01010101, dtypes.uint32)
+def _ones(backend, terms, shape, axis):
+    """Words of ones along an axis, with zeros beyond the last term: there a border has its zero point."""
+
+    def some(count, word):
+        return backend.full(shape[:axis] + (count,) + shape[axis + 1 :], word, dtypes.uint32)
+
+    found = [some(terms // 4, 0x01010101)] if terms >= 4 else []
+    if terms % 4:
+        found.append(some(1, (1 << 8 * (terms % 4)) // 255))
+    return backend.concat(found, axis) if len(found) > 1 else found[0]
 
 
 class _Bytes:

@@ -80,7 +80,8 @@ def _levels_of(fours, readers):
         if [1 for part in parts if part is None]:
             return None
         levels = tuple([part[0] for part in parts])
-        wholes = [r for r in readers[id(levels[0])] if r.op == "concat" and r.arg == fours.arg and r.srcs == levels]
+        found = readers.get(id(levels[0]), ())  # none where another product's words are read already
+        wholes = [r for r in found if r.op == "concat" and r.arg == fours.arg and r.srcs == levels]
         return (wholes[0], None) if wholes else None
     split = fours.srcs[0] if fours.op == "permute" else fours
     if split.op != "reshape":

@@ -12,6 +12,7 @@ from ....backend import get_backend
 from ....backend.tracing import Trace
 from ....dtypes import float32, int32
 from ....tensor import Tensor
+from . import ranges
 from .tracing import Call, Value
 
 EXACT = 1 << 24
@@ -62,6 +63,9 @@ class _Sums:
         if levels.dtype.bits != 8 or not levels.dtype.is_integer:
             return None
         if type(zero) is Value:  # of the range of the call
+            found, point = levels.call, zero.call.args[0] if zero.call is not None and zero.call.op == "cast" else zero
+            if found is not None and found.op == "range_levels" and point is found.results[2]:
+                return ranges.as_floats(found)
             parts = [self.emit("cast", (each, float32), each) for each in (levels, zero)]
             return self.emit("binary", ("sub", *parts), levels)
         point = None if zero is None else Tensor(zero.data.reshape(()), zero.dtype, (), self.backend)

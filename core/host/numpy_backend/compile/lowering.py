@@ -17,7 +17,7 @@ from ....tensor import Tensor
 from .. import elementwise
 from ..elementwise import _BINARY, _REDUCE, _UNARY, WORDS
 from ..storage import NARROW, WIDE, Array, numpy_dtype
-from . import activations, channels_last, counts, grids, level_tables, products, recurrences
+from . import activations, channels_last, counts, grids, level_tables, products, ranges, recurrences
 from .steps import Step, Writer, copy_cast, part
 from .tracing import Call, Value, check
 from .training import gradients
@@ -387,4 +387,5 @@ TABLE: dict[str, Lower] = {
     "max_pool_gradient": gradients.max_pool, "part": complex_part, "joined": complex_joined,
     "conjugate": conjugate, "grid": grids.grid,
     "level_table": level_tables.lower, "to_levels": grids.to_levels, "from_levels": grids.from_levels,
+    "range_levels": ranges.lower,
 }  # fmt: skip

@@ -1,0 +1,57 @@
+"""Quantization by the range of the call, in one step."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ....backend import get_backend
+from ....dtypes import float32
+from ....tensor import Tensor
+from ..storage import Array
+from .steps import Writer
+from .tracing import Call, Value
+
+
+def as_floats(call: Call) -> Value:
+    """The levels of a range_levels less their zero point, as floats, which products read: one more of its results."""
+    if len(call.results) == 3:
+        levels = call.results[0]
+        call.method = _with_floats
+        call.results.append(Value(call, 3, float32, levels.shape, levels.inputs))
+    return call.results[3]
+
+
+def _with_floats(x: Tensor) -> tuple[Tensor, ...]:
+    levels, scale, point = get_backend("numpy").range_levels(x)
+    floats = levels.data.astype(np.float32) - point.data
+    return levels, scale, point, Tensor(floats, float32, levels.shape, levels.backend)
+
+
+def lower(w: Writer, call: Call) -> None:
+    """Lowers `range_levels` (../integers.py), without the results that nothing reads."""
+    outs = [w.out(value) if value in w.roots or w.users(value) else None for value in call.results]
+    levels, scale, point, floats = [*outs, None][:4]
+    between = w.scratch(call.results[0].shape, np.dtype(np.float32)) if floats is None else floats
+    written = tuple(x for x in (levels, scale, point, between) if x is not None)
+    w.emit(find, w.array(call.args[0]), between, levels, scale, point, writes=written)
+
+
+def find(x: Array, floats: Array, levels: Array | None, scale: Array | None, point: Array | None) -> None:
+    """What dynamic_quantize_linear gives of x, as far as it is asked for; floats: the levels less their zero point."""
+    zero, most = np.float32(0), np.float32(255)
+    low, high = np.minimum(x.min(), zero), np.maximum(x.max(), zero)
+    unit = (high - low) / most
+    if unit == 0:
+        unit = np.float32(1)
+    middle = np.minimum(np.fmax(np.rint(-low / unit), zero), most)
+    np.divide(x, unit, out=floats)
+    np.rint(floats, floats)
+    np.add(floats, zero, floats)  # of -0, too, since levels have no sign
+    np.fmax(floats, -middle, out=floats)  # NaN becomes the lowest
+    np.minimum(floats, most - middle, out=floats)
+    if levels is not None:
+        np.add(floats, middle, out=levels, casting="unsafe")
+    if scale is not None:
+        scale[...] = unit
+    if point is not None:
+        point[...] = middle
