@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
 import sys
-import tarfile
 import urllib.parse
 from pathlib import Path
 from statistics import median
@@ -19,13 +17,14 @@ import _browser_peers
 import numpy as np
 from _browser_peers import PEERS, ROOT
 
-VERSION = "4.3.2"  # of transformers.js
+sys.path.append(str(ROOT / "tests"))
+from support.browser import npm_files
+
 TRANSFORMERS = ("transformers.js", "transformers.js on emberlet")
 VISITS = 2
 # As many tokens each: `emberlet-web/onnxruntime` compiles a file that leaves its sizes open for the first two lengths.
 TEXTS = ("The kitten sleeps on the sofa.", "The rain falls on the city.", "The team wins in the end.")
 PICTURES = ("/work/cat.jpg", "/work/espresso.jpg")
-CACHE = ROOT / ".cache" / "bench" / "transformers.js"
 PACKAGES = ("rapidocr-onnxruntime",)
 UPRIGHT = "ch_ppocr_mobile_v2.0_cls_infer.onnx"
 
@@ -66,23 +65,6 @@ class Line(NamedTuple):
             f" {min(self.again):.0f} ({median(self.again):.0f}) | {min(self.times):.1f}"
             f" ({median(self.times):.1f}) | {self.sent / 1e6:.1f} | {self.memory / 1e6:.0f} | {self.difference:.1e} |"
         )
-
-
-def _transformers() -> Path | None:
-    """The folder of transformers.js's file, from the npm registry; None where it cannot be fetched. What its package
-    depends on is not needed in a browser."""
-    folder = CACHE / VERSION
-    if not (folder / "transformers.web.min.js").is_file():
-        folder.mkdir(parents=True, exist_ok=True)
-        line = [shutil.which("npm") or "npm", "pack", f"@huggingface/transformers@{VERSION}", "--silent"]
-        done = subprocess.run(line, cwd=folder, check=False, capture_output=True, encoding="utf-8")
-        if done.returncode:
-            return None
-        with tarfile.open(folder / done.stdout.strip()) as archive:
-            content = archive.extractfile("package/dist/transformers.web.min.js")
-            assert content
-            (folder / "transformers.web.min.js").write_bytes(content.read())
-    return folder
 
 
 def _write_models(folder: Path) -> None:
@@ -168,7 +150,7 @@ def measured(browser: Any, site: Path, folder: Path, names: tuple[str, ...] = ()
     from serve import start_server
 
     _write_models(folder)
-    library = _transformers()
+    library = npm_files.fetched(npm_files.TRANSFORMERS)
     package = folder / "emberlet-web"
     build_package.build_package(package)
     mounts = {
@@ -178,7 +160,7 @@ def measured(browser: Any, site: Path, folder: Path, names: tuple[str, ...] = ()
         "/page/": ROOT / "web" / "page",
         "/ort/": PEERS / "onnxruntime-web" / "dist",
         "/work/": folder,
-        **({"/transformers/": library} if library else {}),
+        "/transformers/": library,
     }
     server = start_server(site, mounts=mounts)
     found = []
@@ -189,8 +171,6 @@ def measured(browser: Any, site: Path, folder: Path, names: tuple[str, ...] = ()
         sent = dict.fromkeys(task.engines, 0)
         for _ in range(VISITS):
             for engine in task.engines:
-                if not library and engine in TRANSFORMERS:
-                    continue
                 before = server.sent
                 asked = urllib.parse.quote(json.dumps({"task": task.name, "engine": engine, "inputs": task.inputs}))
                 page = browser.open(f"{server.url}bench/transformers.html#{asked}")
@@ -227,9 +207,10 @@ def table(found: list[Line]) -> list[str]:
         "",
         "In WebAssembly on a thread, from navigation to the first answer, the same on a second visit, whose cache has",
         "what the first one left there, and each later answer: milliseconds, best (median) of",
-        f"{VISITS} visits with an empty cache. transformers.js is {VERSION} on onnxruntime-web 1.30.0; *on",
-        "emberlet* it imports `emberlet-web/onnxruntime` instead, which compiles the file in the tab; *emberlet* loads",
-        "a `.wasm` file. *MB* is what the wire carried, compressed; *memory* is the tab's, two seconds after the runs;",
+        f"{VISITS} visits with an empty cache. transformers.js is {npm_files.TRANSFORMERS.version} on onnxruntime-web",
+        "1.30.0; *on emberlet* it imports `emberlet-web/onnxruntime` instead, which compiles the file in the tab;",
+        "*emberlet* loads a `.wasm` file. *MB* is what the wire carried, compressed; *memory* is the tab's, two",
+        "seconds after the runs;",
         "*difference* is the largest of all numbers of the answers from those of the task's first row. The models are",
         "of packages:",
         "",

@@ -1,4 +1,5 @@
-"""Tensors of images, and images of tensors, beside those of onnxruntime-web in the same tab."""
+"""Tensors of images, and images of tensors, beside those of onnxruntime-web (whose part onnxruntime-common makes them)
+in the same tab."""
 
 from __future__ import annotations
 
@@ -8,14 +9,14 @@ from typing import Any
 
 import numpy as np
 from serve import start_server
+from support.browser import npm_files
 
 from tools.chromium import Browser
-from tools.components import require
 
 PAGE = '<!doctype html><link rel="icon" href="data:," />'
 BOTH = """
 const { Tensor: Ours } = await import("/emberlet-web/onnxruntime.mjs");
-const { Tensor: Theirs } = await import("/ort/ort.min.mjs");
+const { Tensor: Theirs } = await import("/ort/index.js");
 const colors = Uint8ClampedArray.from({ length: 4 * 5 * 3 }, (_, i) => (37 * i + 11) % 256);
 const clear = () => new ImageData(colors.slice(), 5, 3);
 const opaque = () => new ImageData(colors.map((one, i) => (i % 4 === 3 ? 255 : one)), 5, 3);
@@ -26,7 +27,7 @@ def found(browser: Browser, packed: Path, tmp_path: Path, script: str) -> Any:
     """What an asynchronous function of this body returns, in a page with both classes."""
     shutil.copytree(packed.with_name("built"), tmp_path / "emberlet-web")
     (tmp_path / "index.html").write_text(PAGE, encoding="utf-8")
-    server = start_server(tmp_path, mounts={"/ort/": Path(require("onnxruntime-web")).parent / "dist"})
+    server = start_server(tmp_path, mounts={"/ort/": npm_files.fetched(npm_files.ONNXRUNTIME)})
     page = browser.open(server.url)
     answer = page.evaluate(f"async () => {{ {BOTH} {script} }}")
     page.close()
