@@ -144,6 +144,7 @@ OVERRIDE_CALLS = {
     "conv_8bit": lambda x: F.conv_integer((x * 50).astype("int8"), (x * 50).astype("int8")[:, :, :2]),
     "centered_levels": lambda x: F.matmul_integer((x * 50).astype("int8"), (x * 50).astype("int8")[0].mT, 3),
     "to_levels": lambda x: F.quantize_linear(x, x[0, 0, 0]),
+    "range_levels": lambda x: F.dynamic_quantize_linear(x)[0],
     "from_levels": lambda x: F.dequantize_linear((x * 50).astype("int8"), abs(x[0, 0, 0])),
 }
 
