@@ -18,6 +18,8 @@ from emberlet.wgpu_backend.kernels.table import Options
 from emberlet.wgpu_backend.plan.make import make_plan
 from emberlet.wgpu_backend.plan.traced import traced_for
 from emberlet.wgpu_backend.record import byte_words
+from emberlet.wgpu_backend.record.host_evaluation import _EVALUATE
+from emberlet.wgpu_backend.record.node import Node
 
 from .test_byte_products import convolved, drawn
 
@@ -237,3 +239,13 @@ def test_the_range_of_repeated_elements_is_found(gpu: Backend) -> None:
     found = compile(model, emberlet.asarray(x, backend=gpu), backend=gpu)(x)
     for one, other in zip(found, model(emberlet.asarray(x, backend=get_backend("numpy"))), strict=True):
         np.testing.assert_array_equal(np.asarray(one), np.asarray(other))
+
+
+def test_the_host_lays_out_levels_scale_and_zero_point_as_the_kernel() -> None:
+    host = get_backend("numpy")
+    x = emberlet.asarray(np.random.default_rng(12).normal(size=(3, 8)).astype(np.float32), backend=host)
+    node = Node("range_levels", (), None, dtypes.uint32, (8,))
+    words = np.asarray(_EVALUATE["range_levels"](host, node, [x]))
+    levels, scale, point = map(np.asarray, F.dynamic_quantize_linear(x))
+    np.testing.assert_array_equal(words[:6].view(np.int8).astype(np.int32) + 128, levels.ravel())
+    assert (words[6:7].view(np.float32)[0], words[7]) == (scale, point)

@@ -183,6 +183,21 @@ def _packed(host, node, srcs):
     return concat([out[i] for i in range(panels - 1)] + [out[panels - 1][:, lanes - last :]], axis=1)
 
 
+def _range_levels(host, node, srcs):
+    """The words of levels, the scale and the zero point (range_levels.py)."""
+    from emberlet.functional.quantized.quantization import dynamic_quantize_linear
+
+    levels, scale, point = dynamic_quantize_linear(srcs[0])
+    less = host.binary("sub", host.cast(levels, dtypes.int32), host.full((), 128, dtypes.int32))
+    parts = host.cast(less, dtypes.int8), scale, host.cast(point, dtypes.uint32)
+    return host.from_bytes(b"".join([bytes(host.to_bytes(x)) for x in parts]), node.dtype, node.shape)
+
+
+def _view(host, node, srcs):
+    """The same bits as another dtype."""
+    return host.from_bytes(host.to_bytes(srcs[0]), node.dtype, node.shape)
+
+
 _EVALUATE = {
     "full": lambda host, n, s: host.full(n.shape, n.arg, n.dtype),
     "arange": lambda host, n, s: host.arange(n.arg[0], n.arg[1], n.count, n.dtype),
@@ -212,5 +227,7 @@ _EVALUATE = {
     "slice": lambda host, n, s: host.slice(s[0], n.arg[0], n.shape, n.arg[1]),
     "pad": lambda host, n, s: host.pad(s[0], n.arg[0], n.arg[1]),
     "concat": lambda host, n, s: host.concat(s, n.arg),
-    "words": lambda host, n, s: host.from_bytes(host.to_bytes(s[0]), n.dtype, n.shape),
+    "words": _view,
+    "bytes": _view,
+    "range_levels": _range_levels,
 }
