@@ -135,7 +135,8 @@ class ArenaBackend(LevelProducts):
         """A convolution of few pixels as a product, whose columns are channels; None for others."""
         if [p for p in padding if not known_equal(tuple(p), (0, 0))]:
             x = self.pad(x, ((0, 0), (0, 0)) + tuple(padding), 0)
-        found = small_planes.seen(x, weight, stride, dilation, self.options.lanes, 2 * self.options.lanes)
+        lanes = self.options.lanes
+        found = small_planes.seen(x, weight, stride, dilation, min(lanes, small_planes.ROWS), 2 * lanes)
         if found is None:
             return None
         rows, matrix, shape = found
