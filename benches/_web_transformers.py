@@ -17,8 +17,7 @@ import _browser_peers
 import numpy as np
 from _browser_peers import PEERS, ROOT
 
-sys.path.append(str(ROOT / "tests"))
-from support.browser import npm_files
+from tools import npm_files
 
 TRANSFORMERS = ("transformers.js", "transformers.js on emberlet")
 VISITS = 2

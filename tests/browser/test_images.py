@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 from serve import start_server
-from support.browser import npm_files
 
+from tools import npm_files
 from tools.chromium import Browser
 
 PAGE = '<!doctype html><link rel="icon" href="data:," />'

@@ -12,8 +12,8 @@ import numpy as np
 import onnx
 import pytest
 from serve import start_server
-from support.browser import npm_files
 
+from tools import npm_files
 from tools.chromium import Browser, Page
 
 PAGE = '<!doctype html><link rel="icon" href="data:," />'

@@ -16,8 +16,8 @@ import pytest
 from onnx import numpy_helper
 from PIL import Image
 from serve import Server, start_server
-from support.browser import npm_files
 
+from tools import npm_files
 from tools.chromium import Browser
 
 MILLISECONDS = 240_000
