@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import tarfile
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,12 +15,12 @@ from tools.paths import CACHE
 
 
 class Package(NamedTuple):
-    """sha256: of its archive; folder: in the archive, of which the files are taken."""
+    """sha256: of its archive; prefix: what the names of the files that are taken begin with."""
 
     name: str
     version: str
     sha256: str
-    folder: str
+    prefix: str
 
 
 TRANSFORMERS = Package(
@@ -54,9 +55,11 @@ def fetched(package: Package) -> Path:
         draft.mkdir()
         with tarfile.open(archive) as members:
             for member in members:
-                content = members.extractfile(member) if member.name.startswith(package.folder) else None
+                content = members.extractfile(member) if member.name.startswith(package.prefix) else None
                 if content:
                     (draft / Path(member.name).name).write_bytes(content.read())
-        if not folder.is_dir():  # another process may have been faster
+        with suppress(OSError):  # another process may have been faster
             draft.replace(folder)
+    if not folder.is_dir():
+        raise OSError(f"{folder} could not be written")
     return folder

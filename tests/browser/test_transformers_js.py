@@ -17,7 +17,6 @@ from onnx import numpy_helper
 from PIL import Image
 from serve import Server, start_server
 
-from tools import npm_files
 from tools.chromium import Browser
 
 MILLISECONDS = 240_000
@@ -120,8 +119,8 @@ def folder(packed: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def site(folder: Path) -> Iterator[Server]:
-    server = start_server(folder, mounts={"/transformers/": npm_files.fetched(npm_files.TRANSFORMERS)})
+def site(folder: Path, transformers_js: Path) -> Iterator[Server]:
+    server = start_server(folder, mounts={"/transformers/": transformers_js})
     yield server
     server.shutdown()
 

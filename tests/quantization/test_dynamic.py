@@ -14,7 +14,8 @@ from emberlet import codegen, functional, nn
 from emberlet.codegen.quantized import activations, dynamic
 from emberlet.errors import UnsupportedError
 from emberlet.host.numpy_backend.backend import NumpyBackend
-from emberlet.host.numpy_backend.compile import compile, ranges
+from emberlet.host.numpy_backend.compile import compile
+from emberlet.host.numpy_backend.integers import find_levels
 from support.onnx_models import parse
 
 onnxruntime = pytest.importorskip("onnxruntime")
@@ -154,7 +155,7 @@ def test_a_plan_on_numpy_finds_the_range_of_one_tensor_once() -> None:
     model = with_weights(PRODUCTS, w=(8, 5), b=(5,), v=(6, 8), c=(6,), u=(4, 8))
     made = codegen.load(dynamic.quantized(model), "numpy")
     plan = made.compile(backend="numpy").plan(emberlet.asarray(RNG.normal(size=(3, 8)).astype(np.float32)))
-    assert [step.function for step in plan.steps].count(ranges.find) == 1
+    assert [step.function for step in plan.steps].count(find_levels) == 1
 
 
 def test_levels_by_the_range_are_the_definitions_also_of_infinities_and_nan(monkeypatch: pytest.MonkeyPatch) -> None:

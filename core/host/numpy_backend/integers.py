@@ -73,16 +73,29 @@ def range_levels(backend: NumpyBackend, x: Tensor) -> tuple[Tensor, Tensor, Tens
     """`functional.dynamic_quantize_linear` of float32 numbers in few passes; None for others."""
     if x.dtype is not dtypes.float32:
         return None
-    zero, most = np.float32(0), np.float32(255)
+    levels, scale, point = np.empty(x.shape, np.uint8), np.empty((), np.float32), np.empty((), np.uint8)
     with np.errstate(all="ignore"):  # of infinities and NaN
-        low, high = np.minimum(x.data.min(), zero), np.maximum(x.data.max(), zero)
-        scale = (high - low) / most
-        if scale == 0:
-            scale = np.float32(1)
-        nearest = np.minimum(np.maximum(np.rint(-low / scale), zero), most)
-        point = backend.cast(backend._tensor(nearest, x.dtype), dtypes.uint8)
-        out = np.asarray(x.data / scale)
-        np.rint(out, out)
-        out += point.data
-        np.minimum(np.fmax(out, zero, out=out), most, out=out)  # NaN becomes 0
-    return backend._tensor(out.astype(np.uint8), dtypes.uint8), backend._tensor(scale, x.dtype), point
+        find_levels(x.data, np.empty(x.shape, np.float32), levels, scale, point)
+    return backend._tensor(levels, dtypes.uint8), backend._tensor(scale, x.dtype), backend._tensor(point, dtypes.uint8)
+
+
+def find_levels(x: Array, floats: Array, levels: Array | None, scale: Array | None, point: Array | None) -> None:
+    """Write what dynamic_quantize_linear gives of x, as far as it is asked for; floats: the levels less their zero
+    point."""
+    zero, most = np.float32(0), np.float32(255)
+    low, high = (np.minimum(x.min(), zero), np.maximum(x.max(), zero)) if x.size else (zero, zero)
+    unit = (high - low) / most
+    if unit == 0:
+        unit = np.float32(1)
+    middle = np.minimum(np.fmax(np.rint(-low / unit), zero), most)
+    np.divide(x, unit, out=floats)
+    np.rint(floats, floats)
+    np.add(floats, zero, floats)  # of -0, too, since levels have no sign
+    np.fmax(floats, -middle, out=floats)  # NaN becomes the lowest
+    np.minimum(floats, most - middle, out=floats)
+    if levels is not None:
+        np.add(floats, middle, out=levels, casting="unsafe")
+    if scale is not None:
+        scale[...] = unit
+    if point is not None:
+        point[...] = middle

@@ -7,7 +7,7 @@ import numpy as np
 from ....backend import get_backend
 from ....dtypes import float32
 from ....tensor import Tensor
-from ..storage import Array
+from ..integers import find_levels
 from .steps import Writer
 from .tracing import Call, Value
 
@@ -33,25 +33,4 @@ def lower(w: Writer, call: Call) -> None:
     levels, scale, point, floats = [*outs, None][:4]
     between = w.scratch(call.results[0].shape, np.dtype(np.float32)) if floats is None else floats
     written = tuple(x for x in (levels, scale, point, between) if x is not None)
-    w.emit(find, w.array(call.args[0]), between, levels, scale, point, writes=written)
-
-
-def find(x: Array, floats: Array, levels: Array | None, scale: Array | None, point: Array | None) -> None:
-    """What dynamic_quantize_linear gives of x, as far as it is asked for; floats: the levels less their zero point."""
-    zero, most = np.float32(0), np.float32(255)
-    low, high = np.minimum(x.min(), zero), np.maximum(x.max(), zero)
-    unit = (high - low) / most
-    if unit == 0:
-        unit = np.float32(1)
-    middle = np.minimum(np.fmax(np.rint(-low / unit), zero), most)
-    np.divide(x, unit, out=floats)
-    np.rint(floats, floats)
-    np.add(floats, zero, floats)  # of -0, too, since levels have no sign
-    np.fmax(floats, -middle, out=floats)  # NaN becomes the lowest
-    np.minimum(floats, most - middle, out=floats)
-    if levels is not None:
-        np.add(floats, middle, out=levels, casting="unsafe")
-    if scale is not None:
-        scale[...] = unit
-    if point is not None:
-        point[...] = middle
+    w.emit(find_levels, w.array(call.args[0]), between, levels, scale, point, writes=written)
