@@ -60,9 +60,9 @@ def run(arguments: argparse.Namespace) -> int:
     print(f"wrote {out}: {len(plan.steps)} dispatches of {len(plan.kernels)} kernels, {size} bytes{served}")
     if chosen:
         has = " ".join(f"--dim {shlex.quote(f'{name}={n}')}" for name, n in chosen.items())
-        said = "the model leaves sizes open, and the file has those of"
+        more = "to choose others, give them in the same way, or as ranges, such as --dim length=1..512"
         print(
-            plain(f"{said} {has}; give others so, or ranges, such as --dim length=1..512, where the model takes them")
+            plain(f"the model leaves sizes open, and the file was made with {has}; {more}, where the model takes them")
         )
     return 0
 
