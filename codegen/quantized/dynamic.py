@@ -40,7 +40,7 @@ def quantized(model: ModelProto, keep: Collection[str] = ()) -> ModelProto:
     try:
         onnx.checker.check_model(found)
     except Exception as error:  # onnx raises its own ValidationError, and ValueError for models beyond 2 GiB
-        raise UnsupportedError(f"the quantized model is no valid ONNX: {error}; leave out --activations") from None
+        raise UnsupportedError(f"the quantized model is no valid ONNX: {error}; leave out activations") from None
     return found
 
 

@@ -126,7 +126,7 @@ def _opset(name: str, w: QuantizedWeight) -> int:
     elif blocks > 1 and len(w.shape) != 2:
         why = f"ONNX has no blocks of {w.block_size} weights over several axes"
     if why:
-        raise UnsupportedError(f"{name}: {why}; leave out --onnx, or give another --scheme")
+        raise UnsupportedError(f"{name}: {why}; leave out onnx, or give another scheme")
     return max(OPSETS[w.bits], BLOCKS_SINCE if blocks > 1 else 0, FLOATS_SINCE if w.scheme.value is not None else 0)
 
 
@@ -145,8 +145,8 @@ def _grid(name: str, w: QuantizedWeight) -> tuple[Any, Any]:
     zero = np.asarray(w.zero_point.val()).reshape(scales.shape)
     if not ((zero == np.rint(zero)) & (zero >= 0) & (zero < 1 << w.bits)).all():
         raise UnsupportedError(
-            f"{name}: its zero points are no integers of {w.bits} bits, as ONNX's are; leave out --onnx, or give "
-            "another --scheme"
+            f"{name}: its zero points are no integers of {w.bits} bits, as ONNX's are; leave out onnx, or give "
+            "another scheme"
         )
     return scales, zero.astype(np.uint8)
 

@@ -144,14 +144,14 @@ def check(out: Path, stem: str, text: str, inputs: Sequence[str], force: bool, o
     for name in (stem + ".py", stem + ".bpk", *marks):
         for each in inputs:
             if is_same(str(out / name), each):
-                raise EmberletError(f"{out / name} is an input; give another --out or --name")
+                raise EmberletError(f"{out / name} is an input; give another folder (out) or name")
         if (out / name).is_dir():
-            raise OverwriteError(f"{out / name} is a folder; move it, or give another --out or --name")
+            raise OverwriteError(f"{out / name} is a folder; move it, or give another folder (out) or name")
     if not force:
         check_overwrite(out / (stem + ".py"), text, out / (stem + ".bpk"))
         for name, mark in marks.items():
             if (out / name).is_file() and not is_made(str(out / name), mark.encode()):
-                raise OverwriteError(f"{out / name} was not written by this command; --force overwrites it")
+                raise OverwriteError(f"{out / name} was not written by this command; force overwrites it")
 
 
 def write(

@@ -104,6 +104,9 @@ def test_blocks_of_8_bits_with_a_float32_scale(tmp_path: Path) -> None:
     path = written(tmp_path / "a.gguf", "Q8_K", blocks.reshape(ROWS, -1))
     wanted = (levels * scales[:, None]).reshape(ROWS, COLUMNS)
     np.testing.assert_array_equal(np.asarray(store.open(path)["fc.weight"]), wanted)
+    net = network()
+    net.quantize_weights(8, level=256)
+    assert net.load_from(path).quantized["fc.weight"] == 0.0
 
 
 def test_e2m1s_values_become_integers_without_loss(tmp_path: Path) -> None:

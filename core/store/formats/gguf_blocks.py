@@ -212,7 +212,7 @@ def _nvfp4(x: Tensor) -> Parts:
 
 
 def _unsigned(x: Tensor) -> Tensor:
-    """The bytes of E4M3 numbers without their sign; NaN becomes 0, as ggml reads it."""
+    """The bytes of E4M3 numbers without their sign; NaN, of either sign, becomes 0."""
     bare = x & 127
     found: Tensor = (bare * (bare < 127).astype(dtypes.uint8)).astype(dtypes.uint8)
     return found

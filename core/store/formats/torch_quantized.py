@@ -37,7 +37,11 @@ def dequantized(s: Snapshot, scales: Scales) -> Snapshot:
         )
         return found
 
-    found = Snapshot(s.name, dtypes.float32, s.shape, make=make, stored=f"quantized {s.dtype}", nbytes=s.nbytes)
+    marks = [x.same if isinstance(x, Snapshot) else x for x in (scales.scale, scales.zero)]
+    found = Snapshot(
+        s.name, dtypes.float32, s.shape, make=make, stored=f"quantized {s.dtype}", nbytes=s.nbytes,
+        same=(s.same, *marks, scales.axis),
+    )  # fmt: skip
     rows = not isinstance(scales.scale, Snapshot) or scales.axis == 0
     if s.dtype.bits == 8 and len(s.shape) == 2 and s.size and rows:
         offset = 128 if s.dtype is dtypes.int8 else 0

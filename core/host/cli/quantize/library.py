@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from emberlet.codegen.quantized import writing
 
+from ....backend import names
 from ....errors import ArgumentError, UnsupportedError
 from ...quantization.comparison import accuracy, compare
 from ...quantization.report import Report
@@ -70,6 +71,10 @@ def quantize(
             f"many numbers; found {lengths or 'none'}"
         )
     _check(weights, activations, method, percentile, onnx, keep_worst)
+    keep, backends = ([given] if isinstance(given, str) else list(given) for given in (keep, backends))
+    unknown = [each for each in backends if each.partition(":")[0] not in names()]
+    if unknown:
+        raise UnsupportedError(f"there is no backend {unknown[0]!r}; the backends are {', '.join(names())}")
     path, held = str(model), dict[str, Any]()
 
     def fit(inputs: Any) -> Any:

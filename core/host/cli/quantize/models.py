@@ -43,10 +43,10 @@ class Source:
         self.files = (path,)
         self.form = form
         if form and not path.endswith(".onnx"):
-            raise EmberletError("--onnx needs the ONNX file: quantize that instead of the generated module")
+            raise EmberletError("onnx needs the ONNX file: quantize that instead of the generated module")
         self.chosen: dict[str, dict[str, Any]] = {}
         if equalize and not path.endswith(".onnx"):
-            raise EmberletError("--weights equalize needs the ONNX file: quantize that instead of the generated module")
+            raise EmberletError("equalize needs the ONNX file: quantize that instead of the generated module")
         if path.endswith(".onnx"):
             self._of_onnx(path, name, equalize)
         elif path.endswith(".py"):
@@ -75,7 +75,7 @@ class Source:
         require(path)
         self.stem = file_stem(name or Path(path).stem)
         if equalize or self.form:
-            self.proto = prepared(path, equalize, "--onnx" if self.form else "--weights equalize")
+            self.proto = prepared(path, equalize, "onnx" if self.form else "equalize")
         self._take_onnx(self.proto if equalize or self.form else path)
 
     def _take_onnx(self, source: Any) -> None:
@@ -161,7 +161,7 @@ class Source:
             held = None if value is None else _origin(value)
             if value is None or held is None or held not in initializers:
                 raise UnsupportedError(
-                    f"--onnx: the weight of {name} is no initializer of the file; leave it in float with --keep {name}"
+                    f"onnx: the weight of {name} is no initializer of the file; leave it in float with --keep {name}"
                 )
             placed = packing.Placed(layer.weight, hasattr(value.source, "matrix"))
             self._check_shared(held, users[held], packed, placed.is_same(weights.setdefault(held, placed)))
@@ -170,7 +170,7 @@ class Source:
         with refusing(self.files[0]):
             read = graph_names.readers(self.proto.graph)
             if any(len(read.get(held, ())) != 1 for held in biases):
-                raise UnsupportedError("a corrected bias is no initializer of its own; leave out --weights bias")
+                raise UnsupportedError("a corrected bias is no initializer of its own; leave the bias uncorrected")
             proto = packing.packed(activations.with_values(self.proto, biases), weights, self.form or "")
         sign(proto)
         return activations.serialized(proto)
@@ -190,7 +190,7 @@ class Source:
             how = "read as floats, too" if floats else "quantized in other ways in each"
             keep = " ".join(f"--keep {name}" for name in layers)
             raise UnsupportedError(
-                f"--onnx: {held}, the weight of {' and '.join(layers)}, is {how}; leave it in float with {keep}"
+                f"onnx: {held}, the weight of {' and '.join(layers)}, is {how}; leave it in float with {keep}"
             )
 
 
@@ -219,8 +219,8 @@ class Rewritten(Source):
 
     def __init__(self, path: str, name: str | None, equalize: bool) -> None:
         if not path.endswith(".onnx"):
-            raise EmberletError("--activations needs the ONNX file: quantize that instead of the generated module")
-        self.proto = prepared(path, equalize, "--activations")
+            raise EmberletError("static activations need the ONNX file: quantize that instead of the generated module")
+        self.proto = prepared(path, equalize, "activations")
         super().__init__(path, name)
         self._initializers = {key: _origin(value) for key, value in self.record.items()}
         self._biases: dict[str, tuple[str, NDArray[Any]]] = {}  # layer -> its initializer, and the corrected values
@@ -303,8 +303,8 @@ class Static(Rewritten):
         self.ranges = {name: range_of(found, method, percentile) for name, found in seen.items()}
         if not self.ranges:
             raise UnsupportedError(
-                f"{path}: no activation can be quantized by samples; leave out --activations, or quantize by the range "
-                "of each call with --activations dynamic"
+                f"{path}: no activation can be quantized by samples; leave out activations, or quantize by the range "
+                "of each call: dynamic activations"
             )
 
     def rewritten(self, proto: Any, keep: Collection[str], others: bool) -> Any:
@@ -351,7 +351,7 @@ class Dynamic(Rewritten):
         had = {t.name for t in self.proto.graph.initializer}
         if all(t.name in had for t in self._proto((), True).graph.initializer):
             raise UnsupportedError(
-                f"{path}: no product or convolution has a constant float32 weight; leave out --activations"
+                f"{path}: no product or convolution has a constant float32 weight; leave out activations"
             )
 
     def rewritten(self, proto: Any, keep: Collection[str], others: bool) -> Any:
