@@ -234,8 +234,9 @@ def _refuse(graph: Graph, found: Agreement, least: float | None) -> None:
         strict = graph.labels and found.rms > 1 - LEAST_AGREEMENT
         least = LEAST_OF_CLASSES if strict else LEAST_AGREEMENT
     one = 0.0
-    if found.left_out and found.same_best is not None:
-        one = 1 / found.samples  # which may differ: ranges from fewer samples are narrower
+    if found.left_out:  # of which one may differ: ranges from fewer samples are narrower
+        others = max(found.rms**2 - found.worst**2 / found.samples, 0) ** 0.5
+        one = found.rms - others if found.same_best is None else 1 / found.samples
     if found.share + one < least:
         raise UnsupportedError(
             f"{graph.name}: {found}; that is less than {least:.0%} agreement: calibrate with more "

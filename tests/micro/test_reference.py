@@ -133,3 +133,8 @@ def test_the_largest_sum_for_multipliers_of_31_bits_just_fits_words(multiplier: 
         assert steps[-2] == s * multiplier >> 28
         largest = max(largest, *map(abs, steps))
     assert largest > 0.999 * LIMIT
+
+
+def test_weights_too_small_for_a_scale_are_zero() -> None:
+    q, scale = quantize_weights(np.array([[1e-44, -3e-45], [1.0, -2.0]], np.float32))
+    assert q[0].tolist() == [128, 128] and (scale > 0).all() and q[1, 1] == 1

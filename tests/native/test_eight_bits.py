@@ -10,7 +10,7 @@ import pytest
 from emberlet import functional as F
 from emberlet.wgpu_backend.compiled import compile as compiled
 from emberlet.wgpu_backend.llvm import processor
-from emberlet.wgpu_backend.record import zero_points
+from emberlet.wgpu_backend.record import small_planes, zero_points
 from emberlet.wgpu_backend.wasm.kernels import byte_products, stored_panels
 from support.rows import every
 
@@ -63,6 +63,17 @@ def test_convolutions_of_few_pixels_are_exact(
     tensors = [emberlet.asarray(t, backend=backend) for t in (x, zero)]
     for y, exact in zip(compiled(layers, *tensors, backend=backend)(*tensors), want, strict=True):
         np.testing.assert_array_equal(np.asarray(y), np.asarray(exact))
+
+
+@pytest.mark.parametrize("pixels", [1, 4, 8, 9])
+def test_convolutions_of_few_pixels_are_products(backend: Any, monkeypatch: pytest.MonkeyPatch, pixels: int) -> None:
+    taken: list[Any] = []
+    seen = small_planes.seen
+    monkeypatch.setattr(small_planes, "seen", lambda *given: taken.append(seen(*given)) or taken[-1])
+    w = np.ones((64, 8, 1), np.int8)
+    x = emberlet.asarray(np.ones((1, 8, pixels), np.uint8), backend=backend)
+    compiled(lambda x: F.conv_integer(x, emberlet.asarray(w, backend=x.backend), 3), x, backend=backend)(x)
+    assert [found is not None for found in taken] == [pixels <= min(backend.options.lanes, 8)]
 
 
 @every("seed", range(24), share=2)

@@ -249,3 +249,8 @@ def test_the_host_lays_out_levels_scale_and_zero_point_as_the_kernel() -> None:
     levels, scale, point = map(np.asarray, F.dynamic_quantize_linear(x))
     np.testing.assert_array_equal(words[:6].view(np.int8).astype(np.int32) + 128, levels.ravel())
     assert (words[6:7].view(np.float32)[0], words[7]) == (scale, point)
+    view = emberlet.asarray(words[:6], backend=host)
+    signed = _EVALUATE["bytes"](host, Node("bytes", (), None, dtypes.int8, (6, 4)), [view])
+    np.testing.assert_array_equal(np.asarray(signed).astype(np.int32).ravel() + 128, levels.ravel())
+    back = _EVALUATE["words"](host, Node("words", (), None, dtypes.uint32, (6,)), [signed])
+    np.testing.assert_array_equal(np.asarray(back), words[:6])

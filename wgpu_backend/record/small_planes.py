@@ -16,7 +16,7 @@ from .host_evaluation import given
 from .node import depends_on_input
 
 PIXELS = 16  # of the largest picture, and of the largest result
-ROWS = 8  # of a product in place of a convolution; 16, as long as a vector, take twice the convolution's time
+ROWS = 8  # at most, of a product in place of a convolution: one of 16 rows takes twice the convolution's time
 FOUR = 4  # terms that an instruction multiplies
 
 

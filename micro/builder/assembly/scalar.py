@@ -153,3 +153,10 @@ class Scalar(Assembler):
     @abstractmethod
     def go_if_zero(self, condition: str, n: int, target: str, far: bool = False) -> None:
         """Branch where n is "eq", "ne", "lt", "ge", "gt" or "le" zero."""
+
+    def count_down(self, place: int, target: str, far: bool = False) -> None:
+        """One less at a place of the frame; branch unless that is zero. Clobbers V3."""
+        self.get(V3, place)
+        self.step(V3, -1)
+        self.put(V3, place)
+        self.go_if_zero("ne", V3, target, far)

@@ -18,9 +18,9 @@ from ..kernels.pool import ReduceFloat
 from ..kernels.window import Window
 
 ROOM = 1.3
-"""How much wider than in the samples the ranges of these tensors are that only exponentials read: a row beyond all of
-them would seem nearer to the constant rows than it is, and a kernel of support vectors falls steeply there. Neighbors
-need the finer steps more. tests/micro/test_estimators.py has both."""
+"""The factor by which the ranges of tensors that only exponentials read are wider than in the samples: a row beyond
+all of them would seem nearer to the constant rows than it is, and a kernel of support vectors falls steeply there.
+Neighbors need the finer steps more. tests/micro/test_estimators.py has both."""
 
 _MARK = ":distance:"
 

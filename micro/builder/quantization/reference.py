@@ -213,7 +213,8 @@ def quantize_weights(weights: npt.ArrayLike, least: npt.ArrayLike = 0.0) -> tupl
     """
     w = np.asarray(weights, np.float32).astype(np.float64)
     flat = np.abs(w.reshape(len(w), -1)).max(1, initial=0)
-    scale = np.maximum((np.where(flat > 0, flat, 127.0) / 127).astype(np.float32).astype(np.float64), least)
+    scale = (flat / 127).astype(np.float32).astype(np.float64)
+    scale = np.maximum(np.where(scale > 0, scale, 1.0), least)
     q = np.rint(w / scale.reshape(-1, *[1] * (w.ndim - 1)))
     return (np.clip(q, -127, 127) + ZERO).astype(np.uint8), scale
 

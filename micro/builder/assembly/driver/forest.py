@@ -14,7 +14,7 @@ from ...program import Program
 from ..frame import Frame
 from ..scalar import V0, V1, V2, V3, V4, V5, V6, V7
 from .numbers import FIELDS, REFUSED, Numbers, negate, next_float, source
-from .trees import begin_tree, end_tree, leaf, start
+from .trees import begin_tree, end_tree, start
 
 FRAME = Frame((*FIELDS.fields[:4], "q", "both"), ("float", "at", "state", "roots", "middle"))
 """As numbers.FIELDS, whose functions read it. q: where the trees are, in T; both: how many sums there are, and from bit
@@ -51,10 +51,7 @@ def forest(a: Numbers) -> Numbers:
     a.label("in order")
     a.store_word(V4, V1)
     a.step(V1, 16)
-    a.get(V3, f["count"])
-    a.step(V3, -1)
-    a.put(V3, f["count"])
-    a.go_if_zero("ne", V3, "next")
+    a.count_down(f["count"], "next")
 
     a.get(V1, f["y"])
     a.get(V2, f["q"])
@@ -66,15 +63,7 @@ def forest(a: Numbers) -> Numbers:
     start(a, f)
     a.get(V1, f["y"])
     a.get(V0, f["at"])
-    a.label("tree")
     begin_tree(a, f)
-    a.go("node")
-    a.label("low")
-    a.step(V4, 8)
-    a.label("node")
-    a.word(V5, V4, 4)
-    a.go_if_zero("eq", V5, "leaf")
-    a.word(V6, V4)
     a.right_plain_from(V7, V6, 16)
     a.left(V7, 4)
     a.plus(V7, V0)
@@ -84,11 +73,6 @@ def forest(a: Numbers) -> Numbers:
     a.right_plain(V6, 14)
     a.word_at(V7, V7, V6)
     a.go_if("ge", V7, V3, "low")
-    a.left(V5, 2)
-    a.plus(V4, V5)
-    a.go("node")
-    a.label("leaf")
-    leaf(a, f)
     end_tree(a, f)
     a.go("done")
 

@@ -68,9 +68,6 @@ def listed(a: Numbers) -> Numbers:
     a.label("store")
     a.store_word(V5, V1)
     a.step(V1, 4)
-    a.get(V3, f["count"])
-    a.step(V3, -1)
-    a.put(V3, f["count"])
-    a.go_if_zero("ne", V3, "next", far=True)
+    a.count_down(f["count"], "next", far=True)
     a.leave(f)
     return a

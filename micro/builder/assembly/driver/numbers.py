@@ -189,10 +189,7 @@ def numbers(a: Numbers) -> Numbers:
 
 def next_number(a: Numbers) -> None:
     """Go on with the next number. V7: what to answer if there is none."""
-    a.get(V3, FIELDS["count"])
-    a.step(V3, -1)
-    a.put(V3, FIELDS["count"])
-    a.go_if_zero("ne", V3, "next", far=True)
+    a.count_down(FIELDS["count"], "next", far=True)
     a.number(V7, DONE)
 
 

@@ -35,15 +35,24 @@ def start(a: Scalar, f: Frame) -> None:
 
 
 def begin_tree(a: Scalar, f: Frame) -> None:
-    """V4: the first node of the next tree of V2."""
+    """The next tree of V2, up to the part that compares: V4: a node; V5: how far behind it the other branch is; V6: its
+    feature, and in the low half a rank."""
+    a.label("tree")
     a.word(V4, V2)
     a.step(V2, 4)
     a.left(V4, 2)
     a.get(V5, f["q"])
     a.plus(V4, V5)
+    a.go("node")
+    a.label("low")
+    a.step(V4, 8)
+    a.label("node")
+    a.word(V5, V4, 4)
+    a.go_if_zero("eq", V5, "leaf")
+    a.word(V6, V4)
 
 
-def leaf(a: Scalar, f: Frame) -> None:
+def _leaf(a: Scalar, f: Frame) -> None:
     """Add what the leaf in V4 says. V1: the sums. Clobbers V3 to V7."""
     a.word(V5, V4)
     a.go_if_zero("eq", V5, "added")
@@ -68,11 +77,13 @@ def leaf(a: Scalar, f: Frame) -> None:
 
 
 def end_tree(a: Scalar, f: Frame) -> None:
-    """Go on with the next tree."""
-    a.get(V3, f["roots"])
-    a.step(V3, -1)
-    a.put(V3, f["roots"])
-    a.go_if_zero("ne", V3, "tree", far=True)
+    """The other branch, and the leaf, after which the next tree follows."""
+    a.left(V5, 2)
+    a.plus(V4, V5)
+    a.go("node")
+    a.label("leaf")
+    _leaf(a, f)
+    a.count_down(f["roots"], "tree", far=True)
 
 
 def trees(a: Scalar, wide: bool) -> Scalar:
@@ -89,16 +100,7 @@ def trees(a: Scalar, wide: bool) -> Scalar:
     a.get(V4, f["targets"])
     start(a, f)
     a.get(V1, f["y"])
-
-    a.label("tree")
     begin_tree(a, f)
-    a.go("node")
-    a.label("low")
-    a.step(V4, 8)
-    a.label("node")
-    a.word(V5, V4, 4)
-    a.go_if_zero("eq", V5, "leaf")
-    a.word(V6, V4)
     a.copy(V7, V6)
     a.number(V3, 16)
     a.right(V7, V3)
@@ -114,12 +116,6 @@ def trees(a: Scalar, wide: bool) -> Scalar:
     a.get(V3, f["low"])
     a.bitwise_and(V6, V3)
     a.go_if("ge", V6, V7, "low")
-    a.left(V5, 2)
-    a.plus(V4, V5)
-    a.go("node")
-
-    a.label("leaf")
-    leaf(a, f)
     end_tree(a, f)
     a.leave(f)
     return a
