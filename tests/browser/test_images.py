@@ -56,6 +56,7 @@ def test_images_become_the_tensors_that_onnxruntime_makes(found: Callable[[str],
           [opaque(), { tensorFormat: "BGR", norm: { mean: 127.5, bias: -127.5 } }],
           [opaque(), { tensorFormat: "RBG", norm, dataType: "uint8" }],
           [clear(), { tensorFormat: "RGBA", norm: { mean: [1, 2, 3, 4], bias: [5, 6, 7, 8] } }],
+          [opaque(), { norm: { mean: Float32Array.of(1, 2, 3), bias: Float32Array.of(5, 6, 7) } }],
           [opaque(), { resizedWidth: 7, resizedHeight: 2 }],
           [element],
           [element, { resizedWidth: 4, resizedHeight: 6 }],
@@ -76,7 +77,7 @@ def test_images_become_the_tensors_that_onnxruntime_makes(found: Callable[[str],
         return rows;
         """,
     )
-    assert len(rows) == 13
+    assert len(rows) == 14
     for ours, theirs in rows:
         assert ours == theirs
 

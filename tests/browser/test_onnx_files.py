@@ -354,6 +354,8 @@ WRONG = {
     "ort.Tensor.fromImage()": "an ImageBitmap or an address; found: undefined",
     "ort.Tensor.fromTexture()": "Tensor.fromTexture is not in emberlet-web/onnxruntime",
     "new ort.Tensor([true], [1]).toImageData()": "has 3 or 4 channels in four dims; found: [1]",
+    "new ort.Tensor([true], [1]).toImageData({ tensorLayout: 'NCWH' })": "tensorLayout is NCHW or NHWC; found: NCWH",
+    "new ort.Tensor('float32', [1, 2, 3], [1, 3, 1]).toImageData(null)": "in four dims; found: [1,3,1]",
     "ort.registerBackend()": "registerBackend is not in emberlet-web/onnxruntime",
     "new ort.Tensor('float32', [1, 2], [3])": "a tensor of the shape [3] has 3 values; found: 2",
     "new ort.Tensor('float31', [1])": "unsupported tensor type: float31",
@@ -650,7 +652,9 @@ def test_a_scalar_input_takes_one_value_of_any_shape(page: Page, folder: Path) -
     found = page.evaluate(
         """async () => {
           const { InferenceSession, Tensor } = await import("emberlet-web/onnxruntime");
-          const session = await InferenceSession.create("scalar.onnx", { executionProviders: [] });
+          // An override that no input has is ignored, with a warning, as in onnxruntime.
+          const options = { executionProviders: [], freeDimensionOverrides: { nowhere: 3 } };
+          const session = await InferenceSession.create("scalar.onnx", options);
           const found = [];
           for (const dims of [[], [1], [1, 1]]) {
             const k = new Tensor("float32", [3], dims);

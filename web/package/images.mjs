@@ -3,7 +3,7 @@
 
 import { EmberletError, EmberletRangeError, EmberletTypeError } from "./errors.mjs";
 
-const FORMATS = { RGB: [0, 1, 2], RGBA: [0, 1, 2, 3], BGR: [2, 1, 0], RBG: [0, 2, 1] }; // the channel of red, green, blue, alpha
+const FORMATS = { RGB: [0, 1, 2], RGBA: [0, 1, 2, 3], BGR: [2, 1, 0], RBG: [0, 2, 1] }; // the channels of red, green, blue, alpha
 
 // The float32 values and dims of an ImageData, HTMLImageElement, ImageBitmap or address of an image:
 // (channel of the pixel + bias) / mean.
@@ -22,14 +22,15 @@ export async function valuesOf(image, options) {
 }
 
 // The ImageData of the first image of a tensor: (value - bias) * mean.
-export function imageOf({ dims, data }, { format, tensorLayout = "NCHW", norm } = {}) {
+export function imageOf({ dims, data }, options) {
+  const { format, tensorLayout = "NCHW", norm } = options ?? {};
   const [count, height, width] = tensorLayout === "NCHW" ? dims.slice(1) : [dims[3], dims[1], dims[2]];
+  const at = placed(tensorLayout, count, width * height);
   const channels = channelsOf(format ?? (count === 4 ? "RGBA" : "RGB"));
   if (dims.length !== 4 || channels.length !== count) {
     throw new EmberletError(`an image of ${format ?? "RGB or RGBA"}, ${tensorLayout}, has ${format ? channels.length : "3 or 4"} channels in four dims; found: [${dims}]`);
   }
   const [mean, bias] = [each(norm?.mean, 255), each(norm?.bias, 0)];
-  const at = placed(tensorLayout, count, width * height);
   const image = new ImageData(width, height);
   image.data.fill(255); // opaque
   for (const [color, channel] of channels.entries()) {
@@ -59,7 +60,7 @@ async function pixelsOf(image, options) {
   const { context } = drawing(source);
   if (isData) context.putImageData(source, 0, 0);
   else context.drawImage(source, 0, 0);
-  const { resizedWidth, resizedHeight } = isData || isElement(image) ? options ?? {} : {}; // the two that onnxruntime cuts
+  const { resizedWidth, resizedHeight } = isData || isElement(image) ? options ?? {} : {}; // the two kinds of image that onnxruntime cuts
   const cut = resizedWidth !== undefined && resizedHeight !== undefined;
   return context.getImageData(0, 0, cut ? resizedWidth : source.width, cut ? resizedHeight : source.height);
 }
@@ -81,7 +82,7 @@ function drawing({ width, height }) {
 }
 
 function channelsOf(format) {
-  if (!FORMATS[format]) throw new EmberletRangeError(`an image's format is one of ${Object.keys(FORMATS).join(", ")}; found: ${format}`);
+  if (!Object.hasOwn(FORMATS, format)) throw new EmberletRangeError(`an image's format is one of ${Object.keys(FORMATS).join(", ")}; found: ${format}`);
   return FORMATS[format];
 }
 
@@ -93,4 +94,4 @@ function placed(layout, channels, pixels) {
 }
 
 // One number for each of four colors; given: a number, or one for each of three or four.
-const each = (given, otherwise) => Array.from({ length: 4 }, (_, i) => (Array.isArray(given) ? given[i] : given) ?? otherwise);
+const each = (given, otherwise) => Array.from({ length: 4 }, (_, i) => (typeof given === "object" ? given?.[i] : given) ?? otherwise);

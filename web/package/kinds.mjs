@@ -6,13 +6,19 @@ const MAGICS = { plan: [0x4e, 0x52, 0x55, 0x42], wasm: [0x00, 0x61, 0x73, 0x6d] 
 export function kindOf(bytes) {
   for (const [kind, magic] of Object.entries(MAGICS)) {
     if (!magic.every((byte, i) => bytes[i] === byte)) continue;
-    if (kind !== "plan" || new TextDecoder("latin1").decode(bytes).includes("emberlet.plan")) return kind;
+    if (kind !== "plan" || metadata(bytes).includes("emberlet.plan")) return kind;
     return "weights";
   }
   if (/^\s*</.test(new TextDecoder().decode(bytes.subarray(0, 64)))) return "html";
   // An ONNX file begins with field 1, the format's version, and goes on with another field of its message.
   if (bytes[0] === 0x08 && bytes[1] < 0x40 && [0x12, 0x1a, 0x22, 0x28, 0x32, 0x3a, 0x42].includes(bytes[2])) return "onnx";
   return /^\s*(#|"""|'''|import |from |class )/.test(new TextDecoder().decode(bytes.subarray(0, 64))) ? "module" : "unknown";
+}
+
+// The text of a burnpack's metadata, whose length stands before it.
+function metadata(bytes) {
+  const length = bytes.length < 10 ? 0 : new DataView(bytes.buffer, bytes.byteOffset).getUint32(6, true);
+  return new TextDecoder("latin1").decode(bytes.subarray(10, 10 + length));
 }
 
 // A sentence about a file of that kind where a compiled model was expected.

@@ -27,8 +27,8 @@ export const env = {
   trace: false,
   versions: { common: "1.30.0", web: "1.30.0", emberlet: version }, // whose API this is
   // numThreads is used; the other settings have no meaning here. transformers.js downloads onnxruntime's own engine from
-  // a server of others where wasmPaths is not a string.
-  wasm: { wasmPaths: import.meta.url.replace(/[^/]*$/, "") },
+  // another server where wasmPaths is not a string.
+  wasm: { wasmPaths: `${import.meta.url ?? ""}`.replace(/[^/]*$/, "") },
   webgl: {},
   webgpu: {},
 };
@@ -64,9 +64,6 @@ export class InferenceSession {
     this.outputNames = Object.freeze(ports.outputs.map(({ name }) => name));
     this.#unranked = ports.inputs.filter(({ shape }) => !shape).map(({ name }) => name);
     this.#constants = this.#unranked.length > 0;
-    const open = [...ports.inputs, ...ports.outputs].flatMap(({ name, shape }) => (shape ?? []).map((size, axis) => size || `${name}:${axis}`));
-    const unknown = Object.keys(sizes).filter((name) => !open.includes(name)); // onnxruntime ignores them, too
-    if (unknown.length) console.warn(`emberlet: freeDimensionOverrides names sizes that the model does not leave open: ${unknown.join(", ")}`);
     this.#open = this.#constants || this.inputMetadata.some(({ shape }) => shape.some((size) => typeof size === "string"));
   }
 
@@ -82,7 +79,8 @@ export class InferenceSession {
       const kind = found.compiled ? "wasm" : kindOf(found.module ?? found.header);
       throw new EmberletError(`${refusal(found.name, kind)}; a session takes an ONNX file`);
     }
-    const dims = options.freeDimensionOverrides ?? {};
+    const ports = portsOf(found.onnx, found.name);
+    const dims = ofInputs(options.freeDimensionOverrides ?? {}, ports.inputs);
     const device = deviceOf(options.executionProviders);
     const threads = env.wasm.numThreads || undefined;
     const compile = ({ sizes, shapes, freeze }) => {
@@ -91,7 +89,7 @@ export class InferenceSession {
       return load(named(bytes, found.name), own);
     };
     const stepped = () => new Steps({ name: found.name, bytes: found.onnx }, options.emberlet?.compiler);
-    const session = new InferenceSession(create, portsOf(found.onnx, found.name), compile, stepped, dims);
+    const session = new InferenceSession(create, ports, compile, stepped, dims);
     const settled = { sizes: {}, shapes: {}, freeze: {} };
     if (!session.#open) await session.#using(settled, () => {}).catch((error) => session.#branches(error, false));
     return session;
@@ -165,10 +163,10 @@ export class InferenceSession {
     for (const { name, type, shape } of this.inputMetadata) {
       const tensor = feeds[name];
       if (!(tensor instanceof Tensor)) throw new EmberletError(`input '${name}' is missing in 'feeds'; it is a Tensor of ${type} [${shape}]`);
-      const scalar = shape.length === 0 && tensor.size === 1; // onnxruntime takes any shape there
-      const dims = scalar && !this.#unranked.includes(name) ? [] : tensor.dims;
-      const wrong = () => new EmberletError(`the input ${name} takes ${type} [${shape}]; found: ${tensor.type} [${tensor.dims}]`);
       const unranked = this.#unranked.includes(name);
+      const scalar = shape.length === 0 && tensor.size === 1 && !unranked; // onnxruntime takes any shape there
+      const dims = scalar ? [] : tensor.dims;
+      const wrong = () => new EmberletError(`the input ${name} takes ${type} [${shape}]; found: ${tensor.type} [${tensor.dims}]`);
       if (tensor.type !== type || (dims.length !== shape.length && !unranked)) throw wrong();
       if (this.#constants && isWhole(type) && dims.length < 2 && tensor.size <= FEW) {
         freeze[name] = dims.length ? Array.from(tensor.data, Number) : Number(tensor.data[0]);
@@ -217,6 +215,16 @@ for (const name of ["startProfiling", "endProfiling"]) {
   Object.defineProperty(InferenceSession.prototype, name, {
     value: missing(`InferenceSession.${name}`, 'emberlet-web\'s own models have profile()'),
   });
+}
+
+// The overrides of sizes that the inputs leave open; the words of a size such as "past + 1", too. onnxruntime ignores
+// others without a word.
+function ofInputs(sizes, inputs) {
+  const axes = inputs.flatMap(({ name, shape }) => (shape ?? []).map((size, axis) => [size, `${name}:${axis}`]));
+  const open = axes.flatMap(([size, key]) => (typeof size === "string" ? [size || key, ...size.split(/ [+*] /)] : []));
+  const unknown = Object.keys(sizes).filter((name) => !open.includes(name));
+  if (unknown.length) console.warn(`emberlet: freeDimensionOverrides names sizes that no input leaves open: ${unknown.join(", ")}`);
+  return Object.fromEntries(Object.entries(sizes).filter(([name]) => open.includes(name)));
 }
 
 const isWhole = (type) => /^u?int(32|64)$/.test(type);

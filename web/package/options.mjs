@@ -4,7 +4,7 @@ import { EmberletTypeError } from "./errors.mjs";
 
 const OPTIONS = ["cache", "compiler", "device", "dims", "fallback", "freeze", "onProgress", "signal", "threads", "wasm", "weights"];
 
-// Refuses options that are misspelt, which would else be ignored.
+// Refuses options that are misspelt, which would otherwise be ignored.
 export function checkOptions(options) {
   if (typeof options !== "object" || options === null) throw new EmberletTypeError(`load takes an object of options after the source; found: ${options}`);
   const unknown = Object.keys(options).find((name) => !OPTIONS.includes(name));
