@@ -303,8 +303,8 @@ class Static(Rewritten):
         self.ranges = {name: range_of(found, method, percentile) for name, found in seen.items()}
         if not self.ranges:
             raise UnsupportedError(
-                f"{path}: no activation can be quantized by samples; leave out activations, or quantize by the range "
-                "of each call: dynamic activations"
+                f"{path}: no activation can be quantized by samples; leave out activations, or let each call find its "
+                'ranges: activations="dynamic", --activations dynamic'
             )
 
     def rewritten(self, proto: Any, keep: Collection[str], others: bool) -> Any:
