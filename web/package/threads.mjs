@@ -12,15 +12,13 @@ const READY = 192 / 4; // words of a module's memory, one for each thread (threa
 const CONTROL = 16; // words of a worker's control block, of which thread.mjs uses the first
 const CATCHING_UP = 20000; // reads of DONE before a worker counts as busy: it has left the barrier of the last run
 
-// One thread and several take turns of BLOCK runs in TRIALS runs, and the faster goes on for SOON runs; then they are
-// compared again, as other programs may have taken or left a core, which a page that is loading does; and later ever more
-// seldom, up to each SELDOM runs. A run of more than LONG milliseconds counts as two. The first half is not timed: the
-// engine optimizes the code then. Of the times of each, the lower quartile counts, which few disturbances reach, nor
-// does the first run of a turn, which has to wake the workers.
-const TRIALS = 24;
-const BLOCK = 4;
-const SOON = 60;
+// The faster number of threads runs the module. The other one gets a turn of BLOCK runs to compare, at first every second
+// turn, then ever more seldom, up to once in SELDOM runs; a comparison that changes the choice makes it often again, as
+// other programs take and leave cores. A run of more than LONG milliseconds counts as two. Of the last KEPT times of each,
+// the lower quartile counts, which few disturbances reach; the first run of a turn, which has to wake the workers, does not.
+const BLOCK = 5;
 const SELDOM = 2000;
+const KEPT = 8;
 const LONG = 10;
 
 /** How many threads a module may have here, at most `wanted`: 1 where memory cannot be shared or the caller must not sleep. */
@@ -122,9 +120,10 @@ export class Threaded {
   #number = 0;
   #most;
   #several = true; // whether several threads are faster than one
-  #left = TRIALS; // runs until they are compared
-  #again = SOON; // runs from that comparison to the end of the next
+  #pause = 2 * BLOCK; // runs from one comparison to the next
+  #left = 2 * BLOCK; // runs until the next one; the last BLOCK are those of the slower number
   #times = [[], []]; // of runs on one thread, and on several
+  #before = null; // whether the run before had several threads
 
   /**
    * module: imports its memory; pages: of 64 KiB; start: makes a worker of thread.mjs, for tests.
@@ -160,30 +159,28 @@ export class Threaded {
   }
 
   run() {
-    const trying = this.#left <= TRIALS;
-    const found = trying || this.#several ? this.#free() : [];
-    if (trying && found.length) {
-      this.#try(found);
+    const several = this.#several === this.#left > BLOCK;
+    const found = several ? this.#free() : [];
+    if (several && !found.length) {
+      this.#run();
       return;
     }
-    if (!trying) this.#left -= 1;
-    if (found.length) this.#onSeveral(found);
-    else this.#run();
-  }
-
-  #try(found) {
-    const several = Math.floor(this.#left / BLOCK) % 2;
     const start = performance.now();
     if (several) this.#onSeveral(found);
     else this.#run();
-    const took = performance.now() - start;
-    const step = took > LONG ? 2 : 1;
-    if (this.#left <= TRIALS / 2) this.#times[several].push(took);
-    this.#left -= step;
+    this.#count(several, performance.now() - start);
+  }
+
+  #count(several, took) {
+    const times = this.#times[Number(several)];
+    if (several === this.#before && times.push(took) > KEPT) times.shift();
+    this.#before = several;
+    this.#left -= took > LONG ? 2 : 1;
     if (this.#left > 0) return;
-    const [alone, shared] = this.#times.map((times) => times.sort((a, b) => a - b)[times.length >> 2]);
-    [this.#several, this.#left, this.#times] = [shared <= alone, this.#again, [[], []]];
-    this.#again = Math.min(4 * this.#again, SELDOM);
+    const [alone, shared] = this.#times.map((times) => [...times].sort((a, b) => a - b)[times.length >> 2]);
+    const faster = shared <= alone;
+    this.#pause = faster === this.#several ? Math.min(2 * this.#pause, SELDOM) : 2 * BLOCK;
+    [this.#several, this.#left] = [faster, this.#pause];
   }
 
   #onSeveral(found) {
