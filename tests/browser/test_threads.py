@@ -539,7 +539,7 @@ js.found = json.dumps([found, await settled(program, 2), heaps])
 
 @pytest.fixture(scope="module")
 def python_page(browser: Browser, runtimes: serve.Server, folder: Path, files: Path) -> Page:
-    for name in ("threads.mjs", "thread.mjs", "half.wasm"):
+    for name in ("threads.mjs", "thread.mjs", "errors.mjs", "half.wasm"):
         shutil.copy(folder / name, files / name)
     weight = helper.make_tensor("w", TensorProto.FLOAT, [512, 512], np.ones((512, 512), np.float32))
     ports = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [128, 512]) for name in "xy"]

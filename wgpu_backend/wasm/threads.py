@@ -14,9 +14,11 @@ from .kernels import split
 MOST = 8  # threads of a module: each has scratch memory of its own
 RANGES = 4  # of a kernel for each thread, so that one which was late, or lost its processor, delays no other
 
-# How often a thread reads whether the steps before are done, until it sleeps; this takes about 200 us. Waking may take
-# longer, and most ranges do not.
-SPIN = 200000
+# How often a thread reads whether the steps before are done, until it sleeps; this takes about 2 ms, and most ranges
+# take less. A virtual processor whose thread sleeps may be given to others, and then waking takes 2 to 4 ms: the
+# convolution of `bench wasm`, whose ranges take 0.4 ms, lost that in half of its runs when threads slept after 0.2 ms.
+# Where threads have to share a processor, this costs more, and one thread is chosen (web/package/threads.mjs).
+SPIN = 2000000
 
 # A thread that the browser ended with a range in hand is never done. The others give up after WAITS waits of 10 s. One
 # wait of a minute would not do: it would end at once for all when a computer wakes from sleep.
