@@ -34,7 +34,7 @@ emberlet.host.interface.elsewhere: burn calls functions names params
 emberlet.host.models: calls inputs
 emberlet.module: narrowing
 emberlet.host.folders: folder outputs
-emberlet.host.cli: freezing model plain progress results run
+emberlet.host.cli: model options plain progress results run
 emberlet.host.numpy_backend: assignment attention backend block_weights composites convolution elementwise integers
 emberlet.host.numpy_backend: quantized_recurrent recurrent storage windows
 emberlet.host.sharing: fields protocols

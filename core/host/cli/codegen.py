@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from . import model as models
-from .freezing import frozen_values
+from .options import frozen_values
 from .plain import noted, plain
 from .progress import step
 

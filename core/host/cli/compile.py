@@ -13,6 +13,7 @@ from ...functional.creation.fills import zeros
 from ..folders import outputs
 from . import model as models
 from . import sizing
+from .options import Named
 from .plain import plain
 from .progress import step
 
@@ -23,7 +24,7 @@ class Branches(ModelError):
     """The control flow of an ONNX file depends on a value. input: the name of an input that decides it."""
 
     def __init__(self, error: ModelError, name: str) -> None:
-        super().__init__(f"{error}, {name}: make it a constant, --freeze {name}=VALUE")
+        super().__init__(Named("freeze", [f"{name}=VALUE"], before=f"{error}, {name}: make it a constant, "))
         self.input = name
 
 

@@ -10,8 +10,8 @@ from typing import Any
 from ...backend import get_backend
 from ...errors import ModelError
 from ...tensor import Tensor
-from .freezing import frozen_values
 from .model import Loaded
+from .options import frozen_values
 
 IDIOMS = tuple(
     "unfused norms activations pooling gathered recurrent batch-norm linear packed rotary attention masks lengths "

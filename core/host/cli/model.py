@@ -16,7 +16,7 @@ from ...tensor import Tensor
 from .. import npy
 from ..extras import EXTRAS, require
 from ..other_formats import refusal
-from .freezing import frozen_values
+from .options import Named, frozen_values
 from .results import parts
 
 Dims = tuple[int | str | None, ...]
@@ -131,7 +131,8 @@ def load(path: str, backend: str | None, freeze: Sequence[str] = (), flat: bool 
         return _load_onnx(path, get_backend(backend), freeze, flat)
     if kind == ".py":
         if freeze:
-            raise EmberletError(f"--freeze takes an ONNX file: generate {path} anew with `emberlet codegen --freeze`")
+            anew = f"generate {path} anew with `emberlet codegen --freeze`"
+            raise EmberletError(Named("freeze", [], f" takes an ONNX file: {anew}"))
         return _load_module(path, get_backend(backend))
     raise EmberletError(refusal(path, "an .onnx file, or a generated module (.py)"))
 

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from ...errors import EmberletError, ShapeError
 from .model import Dims, Input, Loaded
+from .options import Named
 
 Sizes = dict[str, int]
 """Size by the name of a dimension, or by "input:axis"."""
@@ -26,12 +27,10 @@ def sizes(given: Sequence[str], loaded: Loaded) -> Sizes:
     for pair in given:
         name, _, size = pair.rpartition("=")
         if not size.isdecimal() or not name:
-            raise EmberletError(f"--dim {pair}: expected NAME=NUMBER")
+            raise _refusal(pair, "expected NAME=NUMBER")
         key = _place(name, loaded.inputs) if ":" in name and name not in known else name
         if key not in known:
-            raise EmberletError(
-                f"--dim {pair}: no input has a dimension {name!r}; there are {', '.join(known) or 'none'}"
-            )
+            raise _refusal(pair, f"no input has a dimension {name!r}; there are {', '.join(known) or 'none'}")
         found[key] = int(size)
     return found
 
@@ -62,9 +61,9 @@ def ranges(given: Sequence[str], loaded: Loaded) -> tuple[dict[str, Range], list
             or not int(high)
             or (colon and not int(step))
         ):
-            raise EmberletError(
-                f"--dim {pair}: expected NAME=LOWEST..HIGHEST, such as {name or 'length'}=1..512, or with a step, "
-                f"{name or 'length'}=64..512:64"
+            such = name or "length"
+            raise _refusal(
+                pair, f"expected NAME=LOWEST..HIGHEST, such as {such}=1..512, or with a step, {such}=64..512:64"
             )
         known = {d for i in loaded.inputs for d in i.shape or () if isinstance(d, str)}
         words = {w for d in known for w in d.replace("*", "+").split(" + ")}
@@ -72,10 +71,14 @@ def ranges(given: Sequence[str], loaded: Loaded) -> tuple[dict[str, Range], list
             key = _open_place(pair, name, loaded.inputs) if ":" in name else ""
             if not key:
                 there = ", ".join(sorted(unknown(loaded.inputs))) or "none"
-                raise EmberletError(f"--dim {pair}: no input has a dimension named {name!r}; there are {there}")
+                raise _refusal(pair, f"no input has a dimension named {name!r}; there are {there}")
             name = key
         found[name] = range(int(low), int(high) + 1, int(step)) if colon else (int(low), int(high))
     return found, rest
+
+
+def _refusal(pair: str, says: str) -> EmberletError:
+    return EmberletError(Named("dim", [pair], f": {says}"))
 
 
 def _open_place(pair: str, name: str, inputs: Sequence[Input]) -> str:
@@ -88,9 +91,9 @@ def _open_place(pair: str, name: str, inputs: Sequence[Input]) -> str:
         if word in (i.name, i.parameter) and axis.isdecimal() and int(axis) < len(i.shape or ()):
             d = (i.shape or ())[int(axis)]
             if isinstance(d, int):
-                raise EmberletError(f"--dim {pair}: the model fixes this dimension to {d}")
+                raise _refusal(pair, f"the model fixes this dimension to {d}")
             if d and " + " in d:
-                raise EmberletError(f"--dim {pair}: this dimension is {d}; give the ranges of its parts")
+                raise _refusal(pair, f"this dimension is {d}; give the ranges of its parts")
             return d or f"{i.name}[{axis}]"
     return ""
 
@@ -166,8 +169,8 @@ def fitted(loaded: Loaded, given: Sizes, attempt: Callable[[Sizes], T]) -> tuple
     assert problem is not None
     if not names or not isinstance(problem, ShapeError):
         raise problem
-    said = " ".join(f"--dim {n}=…" for n in names)
-    raise type(problem)(f"{problem}; give the sizes of the unknown dimensions: {said}")
+    asked = f"{problem}; give the sizes of the unknown dimensions: "
+    raise type(problem)(Named("dim", [f"{n}=…" for n in names], before=asked))
 
 
 def _smaller(

@@ -2,13 +2,13 @@
 
 import json
 import os
-import re
 import sys
 import traceback
 from importlib.machinery import PathFinder
 
 from emberlet.errors import EmberletError
 from emberlet.host.cli.compile import Branches, write
+from emberlet.host.cli.options import Named
 
 sys.dont_write_bytecode = True  # a later module may have the name, the size and the second of an earlier one
 
@@ -53,7 +53,7 @@ def compile(path, out, options):
         _, _, chosen = write(path, out, given["dim"], given["freeze"], None, *limits)
     except (EmberletError, OSError) as error:
         more = {"branchesOn": error.input} if isinstance(error, Branches) else {}
-        return _told(_as_options(str(error).replace(os.path.dirname(path) + "/", "")), **more)
+        return _told(_said(error).replace(os.path.dirname(path) + "/", ""), **more)
     except MemoryError:
         return _told(f"compiling {name} takes more memory than this browser gives")
     except Exception as error:
@@ -90,21 +90,21 @@ def steps(number, path, feeds):
         return json.loads(_told("the model takes more memory than this browser gives"))
 
 
-_WORD = re.compile(r"--(dim|freeze) ([^\s=]+)=([^\s,:]+(?::\d+)?)")
-_NAMES = {"dim": "dims", "freeze": "freeze"}
+def _said(error):
+    """What an error says, with the options that it names as `load` takes them: --dim n=1..8 is dims: { n: [1, 8] }."""
+    message = error.args[0] if error.args else ""
+    if not isinstance(message, Named):
+        return str(error)
+    before, option, words, after = message.parts
+    given = ", ".join([_as_property(*word.rpartition("=")) for word in words])
+    return before + {"dim": "dims"}.get(option, option) + (f": {{ {given} }}" if given else "") + after
 
 
-def _as_options(message):
-    """A sentence of the command as a tab says it: --dim rows=1..8 is dims: { rows: [1, 8] }."""
-    message = _WORD.sub(_as_option, message).replace(" } dims: { ", ", ").replace(" } freeze: { ", ", ")
-    return re.sub("--(dim|freeze) ", lambda found: _NAMES[found[1]] + " ", message)
-
-
-def _as_option(found):
-    kind, name, value = found.groups()
-    if sizes := re.fullmatch(r"(\d+)\.\.(\d+)(?::(\d+))?", value):
-        value = f"[{', '.join(size for size in sizes.groups() if size)}]"
-    return f"{_NAMES[kind]}: {{ {name if name.isidentifier() else json.dumps(name)}: {value} }}"
+def _as_property(name, _, value):
+    low, dots, rest = value.partition("..")
+    if dots:
+        value = f"[{', '.join([low, *rest.split(':')])}]"
+    return f"{name if name.isidentifier() else json.dumps(name)}: {value}"
 
 
 def _told(message, **more):

@@ -1,4 +1,4 @@
-"""Parses --freeze NAME=VALUE."""
+"""Options of the command that several commands take: sentences that name one, and the values of --freeze NAME=VALUE."""
 
 from __future__ import annotations
 
@@ -9,6 +9,23 @@ from ...errors import EmberletError
 from .. import npy
 
 
+class Named(str):
+    """The message of an error, "{before}--{option} {word}{after}", or with each of several words.
+
+    parts: (before, option, words, after). In a tab, --dim rows=1..8 is dims: { rows: [1, 8] }
+    (web/package/compiler/emberlet_compile.py).
+    """
+
+    parts: tuple[str, str, Sequence[str], str]
+
+    def __new__(cls, option: str, words: Sequence[str], after: str = "", before: str = "") -> Named:
+        """The sentence; without words, it has the option alone."""
+        said = " ".join(f"--{option} {word}" for word in words) or f"--{option}"
+        made = super().__new__(cls, before + said + after)
+        made.parts = before, option, words, after
+        return made
+
+
 def frozen_values(words: Sequence[str]) -> dict[str, Any]:
     """The values by the inputs' names: a number, true or false, a list of them, the Tensor of an .npy file, else the
     text itself. Raises EmberletError, OSError."""
@@ -16,9 +33,9 @@ def frozen_values(words: Sequence[str]) -> dict[str, Any]:
     for word in words:
         name, equals, text = word.partition("=")
         if not equals or not name:
-            raise EmberletError(f"--freeze {word}: expected NAME=VALUE")
+            raise EmberletError(Named("freeze", [word], ": expected NAME=VALUE"))
         if name in found:
-            raise EmberletError(f"--freeze {name}: given twice")
+            raise EmberletError(Named("freeze", [name], ": given twice"))
         found[name] = npy.load(text, "python") if text.endswith(".npy") else _value(text)
     return found
 
