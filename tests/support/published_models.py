@@ -41,6 +41,8 @@ MODELS: dict[str, Callable[[np.random.Generator], Arrays]] = {
     "ddddocr/common_old": image("input1", 1, 1, 64, 160),
     "magika/model": file_bytes,
     "nudenet/320n": image("images", 1, 3, 320, 320),
+    "rapidocr/PP-OCRv6_det_small": image("x", 1, 3, 256, 320),
+    "rapidocr/PP-OCRv6_rec_small": image("x", 1, 3, 48, 320),
     "rapidocr-onnxruntime/ch_PP-OCRv4_det_infer": image("x", 1, 3, 256, 320),
     "rapidocr-onnxruntime/ch_PP-OCRv4_rec_infer": image("x", 1, 3, 48, 320),
     "rapidocr-onnxruntime/ch_ppocr_mobile_v2.0_cls_infer": image("x", 2, 3, 48, 192),
