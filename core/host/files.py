@@ -7,6 +7,7 @@ import io
 import mmap
 import os
 import stat
+import sys
 import threading
 import weakref
 from collections.abc import Iterator
@@ -88,7 +89,7 @@ class FileBytes:
         stop = max(start, stop)
         if self._whole is not None:
             return memoryview(self._whole[start:stop])
-        if stop - start >= LARGE and hasattr(mmap, "MADV_HUGEPAGE"):  # Linux
+        if stop - start >= LARGE and sys.platform == "linux":
             return self._read_large(start, stop - start)
         return memoryview(self.read(start, stop - start))
 
