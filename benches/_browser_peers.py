@@ -30,8 +30,11 @@ def are_installed() -> bool:
 
 
 @contextmanager
-def opened(name: str, site: Path, folder: Path, mounts: Mapping[str, Path] | None = None) -> Iterator[tuple[Any, Any]]:
-    """(the Browser, its page benches/web/`name`). The server has `site`, the peers, and `folder` at /work/."""
+def opened(
+    name: str, site: Path, folder: Path, mounts: Mapping[str, Path] | None = None, flags: Sequence[str] = ()
+) -> Iterator[tuple[Any, Any]]:
+    """(the Browser, its page benches/web/`name`). The server has `site`, the peers, and `folder` at /work/. flags: of
+    Chromium."""
     from serve import start_server
 
     from tools.chromium import Browser
@@ -44,7 +47,7 @@ def opened(name: str, site: Path, folder: Path, mounts: Mapping[str, Path] | Non
         **(mounts or {}),
     }
     server = start_server(site, mounts=served)
-    with Browser() as browser:
+    with Browser(flags=flags) as browser:
         page = browser.open(server.url + "bench/" + name)
         page.wait("() => globalThis.loaded")
         yield browser, page

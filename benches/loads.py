@@ -10,6 +10,7 @@ import argparse
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import _browser_peers
 
@@ -19,6 +20,9 @@ KINDS = (
     ("an ONNX file, compiled for WebAssembly", "onnx", 20),
     ("an ONNX file, compiled for WebGPU", "onnx_wgpu", 20),
 )
+# Machine code of functions that run often is counted as memory of the page, too.
+COMPILERS = "sparkplug maglev turbofan wasm-tier-up wasm-dynamic-tiering lazy-feedback-allocation"
+WITHOUT_COMPILERS = f"--js-flags={' '.join(f'--no-{name}' for name in COMPILERS.split())}"
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -33,23 +37,20 @@ def main(argv: list[str] | None = None) -> int:
         build_package.build_package(site / "emberlet")
         build_page.build_model(folder)
         (folder / "digits.onnx").write_bytes((_browser_peers.ROOT / "examples/digits/digits.onnx").read_bytes())
-        with _browser_peers.opened("growth.html", site, folder) as (browser, page):
-            version = browser.version
-            for name, kind, loads in KINDS:
-                told = page.evaluate("([kind, loads]) => load(kind, loads)", [kind, loads], timeout=600000)
-                before, after = told["before"], told["after"]
-                rows.append(
-                    f"| {name} | {loads} | {before['bytes']:,} | {after['bytes']:,} | {before['buffers']} |"
-                    f" {after['buffers']} |"
-                )
-                print(rows[-1], flush=True)
+        for more, kinds, flags in (("", KINDS, ()), (", compilers off", KINDS[:2], (WITHOUT_COMPILERS,))):
+            with _browser_peers.opened("growth.html", site, folder, flags=flags) as (browser, page):
+                version = browser.version
+                for name, kind, loads in kinds:
+                    rows.append(f"| {name}{more} | {loads} | {measured(page, kind, loads)} |")
+                    print(rows[-1], flush=True)
     lines = [
         "# Loads in one tab",
         "",
         f"Written by `python3 dev.py bench loads`, Chromium {version} with SwiftShader. The digits model is loaded,",
         "run and released, from a file that was fetched once: what the tab holds after these loads and after as many",
         "more, workers included, the memory of Wasm not, and GPU buffers that were created and not destroyed. Browsers",
-        "compile what runs often to faster machine code, which counts, too.",
+        "compile what runs often to faster machine code, which counts, too; *compilers off*: in a Chromium that does",
+        "not.",
         "",
         "| model | loads | bytes before | after | GPU buffers before | after |",
         "|---|---:|---:|---:|---:|---:|",
@@ -57,6 +58,13 @@ def main(argv: list[str] | None = None) -> int:
     ]
     _browser_peers.write("loads.md", "\n".join(lines) + "\n")
     return 0
+
+
+def measured(page: Any, kind: str, loads: int) -> str:
+    """The cells of a row: bytes before and after, then buffers."""
+    told = page.evaluate("([kind, loads]) => load(kind, loads)", [kind, loads], timeout=600000)
+    before, after = told["before"], told["after"]
+    return f"{before['bytes']:,} | {after['bytes']:,} | {before['buffers']} | {after['buffers']}"
 
 
 if __name__ == "__main__":

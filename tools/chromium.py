@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,13 +23,13 @@ NEEDED = ("node", "playwright", "chromium")
 class Browser:
     """One Chromium with a fresh profile; `close` (or leaving the with block) ends it.
 
-    webgpu: whether it has an adapter.
+    webgpu: whether it has an adapter; flags: further ones of its command line.
 
     Raises:
         Missing: Node, Playwright's driver or Chromium is not installed.
     """
 
-    def __init__(self, *, webgpu: bool = True) -> None:
+    def __init__(self, *, webgpu: bool = True, flags: Sequence[str] = ()) -> None:
         node, playwright, executable = (components.get(name).found() for name in NEEDED)
         self._process = subprocess.Popen(
             [
@@ -37,6 +38,7 @@ class Browser:
                 str(Path(playwright).with_name("index.mjs")),
                 executable,
                 "webgpu" if webgpu else "none",
+                *flags,
             ],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

@@ -4,7 +4,7 @@
 import { createInterface } from "node:readline";
 import { pathToFileURL } from "node:url";
 
-const [playwright, executablePath, webgpu] = process.argv.slice(2);
+const [playwright, executablePath, webgpu, ...more] = process.argv.slice(2);
 const { chromium } = await import(pathToFileURL(playwright).href);
 
 // SwiftShader gives every machine the same WebGPU, in software; the rest keeps Chromium from calling home.
@@ -21,6 +21,7 @@ const flags = [
   // A camera and a microphone that show and sound a test pattern, without a question to anybody.
   "--use-fake-device-for-media-stream",
   "--use-fake-ui-for-media-stream",
+  ...more,
 ];
 
 const browser = await chromium.launch({ executablePath, headless: true, args: flags });
