@@ -14,7 +14,7 @@ import sys
 from array import array
 from math import cos, log, pi, sin
 
-from .frames import Frames
+from .frames import Spectrum
 
 try:
     if sys.maxsize >> 32:
@@ -36,31 +36,6 @@ def band_edges(rate, size, count, low, high):
     return [700 * (10 ** (m / 2595) - 1) * size / rate for m in mels]
 
 
-class Spectrum(Frames):
-    """The tables of the power spectrum of frames of a stream. size: samples in a frame, from 8 to 65,536, which zeros
-    extend to a power of two; hop: samples from one frame to the next. Raises ValueError for other sizes."""
-
-    def __init__(self, size, hop):
-        bits = 3
-        if not 8 <= size <= 65536:
-            raise ValueError("size must be from 8 to 65,536, found {}".format(size))
-        while 1 << bits < size:
-            bits += 1
-        super().__init__(size, hop)
-        length = 1 << bits
-        self._bits, self._is_odd = bits, bits & 1 == 0
-        self._window = array("H", [round(8192 * (1 - cos(2 * pi * k / size))) for k in range(size)])
-        self._window.extend(array("H", [0] * (length - size)))
-        half = range(length // 2)
-        self._wave = array("i", [round(16384 * cos(2 * pi * k / length)) for k in half])
-        self._wave.extend(array("i", [round(16384 * sin(2 * pi * k / length)) for k in half]))
-        self._order = array("H", half)
-        for k in half:
-            self._order[k] = self._order[k >> 1] >> 1 | (k & 1) << bits - 2
-        self._re, self._im = array("i", [0] * (length // 2)), array("i", [0] * (length // 2))
-        self._logs = bytearray(min(255, round(256 * log(1 + k / 256) / log(2))) for k in range(256))
-
-
 class LogMel(Spectrum):
     """rate: samples per second; size: samples in a frame, a power of two from 8 to 65,536; hop: samples from one
     frame to the next; count: bands between `low` and `high` Hz. Raises ValueError for other sizes, or if a band has
@@ -71,6 +46,11 @@ class LogMel(Spectrum):
         if not 8 <= size <= 65536 or size & size - 1:
             raise ValueError("size must be a power of two from 8 to 65,536, found {}".format(size))
         super().__init__(size, hop)
+        self._window = array("H", [round(8192 * (1 - cos(2 * pi * k / size))) for k in range(size)])
+        half = range(size // 2)
+        self._wave = array("i", [round(16384 * cos(2 * pi * k / size)) for k in half])
+        self._wave.extend(array("i", [round(16384 * sin(2 * pi * k / size)) for k in half]))
+        self._logs = bytearray(min(255, round(256 * log(1 + k / 256) / log(2))) for k in range(256))
         self.count, self._out = count, array("i", [0] * count)
         self._place_bands(band_edges(rate, size, count, low, high))
 
@@ -98,7 +78,7 @@ class LogMel(Spectrum):
         around = self._mask
         at = self._at - self._new - self.size & around
         doubled = k.windowed(self._ring, self._window, 0, at, self._order, around, re, im)
-        k.fft(re, im, 0, self._wave, half, self._is_odd, 0)
+        k.fft(re, im, 0, self._wave, half, self._is_odd)
         k.power(re, im, 0, self._wave, half)
         k.bands(re, self._weights, 0, self._edges, self._logs, self.count, doubled, self._out)
         return self._out

@@ -47,12 +47,11 @@ def windowed(samples, window, i, at, order, around, re, im):
     return doubled
 
 
-def fft(re, im, j, wave, size, is_odd, adapts):
+def fft(re, im, j, wave, size, is_odd):
     """The Fourier transform of complex numbers in place, divided by their number, `size`: at least 4, in the order of
     their reversed bits. wave: `size` cosines, then sines, of half a turn; is_odd: whether size is not a power of four.
-    j: as i above. adapts: whether to double all numbers between the stages where they are small; returns how often.
+    j: as i above.
     """
-    doubled = 0
     i = 0
     if is_odd:
         half = 2
@@ -93,23 +92,6 @@ def fft(re, im, j, wave, size, is_odd, adapts):
             i += 4
     while half < size:  # two stages at a time: the transforms of 4 * half numbers from those of half as many each
         step = (size >> 1) // half
-        if adapts:
-            i = 0
-            k = 0
-            while i < size:
-                j = re[i]
-                k |= j ^ j >> 31
-                j = im[i]
-                k |= j ^ j >> 31
-                i += 1
-            up = 1 if k > 4095 else 2
-            if k < 8192:
-                doubled += up
-                i = 0
-                while i < size:
-                    re[i] = re[i] << up
-                    im[i] = im[i] << up
-                    i += 1
         k = 0
         while k < half:
             j = k * step
@@ -163,7 +145,6 @@ def fft(re, im, j, wave, size, is_odd, adapts):
                 i += half << 2
             k += 1
         half <<= 2
-    return doubled
 
 
 def power(re, im, i, wave, size):

@@ -54,12 +54,11 @@ def windowed(samples: ptr16, window: ptr16, i: int, at: int, order: ptr16, aroun
 
 
 @micropython.viper
-def fft(re: ptr32, im: ptr32, j: int, wave: ptr32, size: int, is_odd: int, adapts: int) -> int:
+def fft(re: ptr32, im: ptr32, j: int, wave: ptr32, size: int, is_odd: int):
     """The Fourier transform of complex numbers in place, divided by their number, `size`: at least 4, in the order of
     their reversed bits. wave: `size` cosines, then sines, of half a turn; is_odd: whether size is not a power of four.
-    j: as i above. adapts: whether to double all numbers between the stages where they are small; returns how often.
+    j: as i above.
     """
-    doubled = 0
     i = 0
     if is_odd:
         half = 2
@@ -100,23 +99,6 @@ def fft(re: ptr32, im: ptr32, j: int, wave: ptr32, size: int, is_odd: int, adapt
             i += 4
     while half < size:  # two stages at a time: the transforms of 4 * half numbers from those of half as many each
         step = (size >> 1) // half
-        if adapts:
-            i = 0
-            k = 0
-            while i < size:
-                j = re[i]
-                k |= j ^ j >> 31
-                j = im[i]
-                k |= j ^ j >> 31
-                i += 1
-            up = 1 if k > 4095 else 2
-            if k < 8192:
-                doubled += up
-                i = 0
-                while i < size:
-                    re[i] = re[i] << up
-                    im[i] = im[i] << up
-                    i += 1
         k = 0
         while k < half:
             j = k * step
@@ -170,7 +152,6 @@ def fft(re: ptr32, im: ptr32, j: int, wave: ptr32, size: int, is_odd: int, adapt
                 i += half << 2
             k += 1
         half <<= 2
-    return doubled
 
 
 @micropython.viper

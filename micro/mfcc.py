@@ -2,20 +2,20 @@
 `AudioSpectrogram` and `Mfcc`, such as those of its speech commands and of keyword spotting networks.
 
     front = Mfcc(rate=16000, size=640, hop=320)
-    rows = Rows(model.inputs[0], *model.input_grids[0], columns=10, unit=1 / 256)    # of emberlet.micro.stream
+    rows = Rows(model.inputs[0], *model.input_grids[0], columns=10, unit=front.unit)    # of emberlet.micro.stream
     while True:
         if front.push(microphone()) and rows.append(front.features()):
             model.run()
 
+The numbers are exact enough that the bytes of a model's input are those that the operators give.
 `emberlet.micro.builder.audio.mfcc` computes the same in NumPy.
 """
 
 import sys
 from array import array
-from math import cos, log, pi, sqrt
+from math import log, sqrt
 
-from .audio import Spectrum
-from .audio import _kernels as _transform
+from .frames import Spectrum
 
 try:
     if sys.maxsize >> 32:
@@ -23,6 +23,9 @@ try:
     from . import mfcc_kernels_viper as _kernels
 except (ImportError, SyntaxError, ValueError):
     from . import mfcc_kernels_bytecode as _kernels
+
+GAIN, LEAST = 8368640, -463571610
+"""The logarithms of the factor of `magnitudes` and of 1e-12, which is silence, in units of 2**-24."""
 
 
 def mel(frequency):
@@ -56,6 +59,20 @@ def bands_of_bins(rate, size, count, low, high):
     return first, bands, shares
 
 
+def turns(count):
+    """The cosine and the sine of k / count of a turn for each k below count, in units of 2**-28. By integers, since a
+    board's floats are too coarse. count: at least 4."""
+    turn, sums, term = 7244019458077122842 // count, [1 << 60, 0], 1 << 60  # of 2 * pi * 2**60
+    for n in range(1, 30):
+        term = (term * turn >> 60) // n
+        sums[n & 1] += -term if n & 2 else term
+    c, s = sums
+    a, b = 1 << 60, 0
+    for _ in range(count):
+        yield a + (1 << 31) >> 32, b + (1 << 31) >> 32
+        a, b = a * c - b * s >> 60, a * s + b * c >> 60
+
+
 class Mfcc(Spectrum):
     """rate: samples per second; size: samples in a frame, from 8 to 65,536, which zeros extend to a power of two; hop:
     samples from one frame to the next; count: bands between `low` and `high` Hz; coefficients: how many are
@@ -63,37 +80,68 @@ class Mfcc(Spectrum):
     frequencies without a bin.
     """
 
+    unit = 1 / (1 << 20)
+
     def __init__(self, rate=16000, size=640, hop=320, count=40, coefficients=10, low=20, high=4000):
         super().__init__(size, hop)
         if not 0 < coefficients <= count <= 80:
             raise ValueError("count must be at most 80, and coefficients at most count")
         self.count, self.coefficients = count, coefficients
-        self._first, bands, shares = bands_of_bins(rate, 1 << self._bits, count, low, high)
-        self._shares = array("H", [round(256 * s) for s in shares])
-        self._spans = array("H", [bands.count(k) for k in range(-1, count)])
-        if max(self._spans) > 256:
-            raise ValueError("a band has more than 512 bins: use more bands or a smaller size")
+        length = 1 << self._bits
+        self._first, bands, shares = bands_of_bins(rate, length, count, low, high)
+        self._shares = array("i", (round(s * (1 << 28)) for s in shares))
+        self._spans = array("H", (bands.count(k) for k in range(-1, count)))
         self._sums, self._out = array("i", [0] * count), array("i", [0] * coefficients)
-        scale = 8192 * sqrt(2 / count) * log(2)
-        places = [(i, k) for i in range(coefficients) for k in range(count)]
-        self._cosines = array("H", [round(scale * cos(i * pi * (k + 0.5) / count)) & 0xFFFF for i, k in places])
+        self._window = array("i", ((1 << 28) - c >> 1 for c, _ in turns(size)))
+        self._wave = array("i", [0] * length)
+        for k, (c, s) in enumerate(turns(length)):
+            if 2 * k < length:
+                self._wave[k], self._wave[k + length // 2] = c, s
+        cosines, scale = [c for c, _ in turns(4 * count)], sqrt(2 / count)
+        self._cosines = array("i", [0] * (coefficients * count))
+        for k in range(coefficients * count):
+            i, band = divmod(k, count)
+            self._cosines[k] = round(scale * cosines[i * (2 * band + 1) % (4 * count)])
+        self._logs = array("i", (round(log(1 + 1 / (1 << k)) * (1 << 24)) for k in range(12)))
 
     def features(self):
-        """The coefficients of the last complete frame, in units of 1/256: an array of integers, reused by each call."""
-        k = _kernels  # one by one: a tuple would be allocated
-        t = _transform
+        """The coefficients of the last complete frame, in units of `unit`: an array of integers, reused by each
+        call."""
+        k = _kernels
         re = self._re
         im = self._im
-        around = self._mask
-        half = around + 1 >> 2
-        at = self._at - self._new - self.size & around
-        doubled = k.windowed(self._ring, self._window, self.size, at, self._order, around, re, im)
-        doubled += t.fft(re, im, 0, self._wave, half, self._is_odd, 1)
-        t.power(re, im, 0, self._wave, half)
+        wave = self._wave
+        size = self._mask + 1 >> 2
+        at = self._at - self._new - self.size & self._mask
+        down = -k.windowed(0, 0, at, self._ring, self._window, self.size, self._order, self._mask, re, im)
+        shift, half = 1, 1
+        if self._is_odd:
+            k.twos(0, 0, 0, re, im, size)
+            shift, half = 2, 2
+        known = True  # whether `shift` keeps the numbers small, which have 28 bits at first: to look takes its time
+        while half < size:
+            if half > 1:
+                k.turned(0, 0, 0, re, im, wave, size, half)
+                shift = 2 if known else self._shift(27)
+            k.fours(0, 0, 0, re, im, size, half, shift)
+            down += shift
+            half *= 4
+            known = not known
+        shift = self._shift(25)
+        k.parted(0, 0, 0, re, im, wave, size, shift)
+        down += shift
         first = self._first
-        k.roots(re, first, first + len(self._shares))
-        # A root is in steps of 1/16, a share of 1/256, a sample of 2**-15, and the transform is divided by its length.
-        unit = self._bits - 15 - 12 - doubled << 8
-        k.logarithms(re, self._shares, first, self._spans, self.count, self._logs, unit, self._sums)
-        k.cosines(self._sums, self._cosines, 0, self.count, self.coefficients, self._out)
+        end = first + len(self._shares)
+        k.magnitudes(0, 0, 0, re, im, first, end)
+        unit = self._logs[0] * (down - 1) - GAIN
+        k.logarithms(0, 0, first, re, self._shares, self._spans, self.count, self._logs, unit, LEAST, self._sums)
+        k.cosines(0, 0, 0, self._sums, self._cosines, self.count, self.coefficients, self._out)
         return self._out
+
+    def _shift(self, bits):
+        """By how much the numbers have to be shifted to the right to be below 2**bits."""
+        top = _kernels.largest(0, 0, 0, self._re, self._im, self._mask + 1 >> 2)
+        shift = 0
+        while top >> shift + bits:
+            shift += 1
+        return shift

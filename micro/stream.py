@@ -9,7 +9,7 @@ while True:
 
 class Rows:
     """to: the memoryview of a model's input; scale, zero: the quantization of its bytes; columns: numbers per row; hop:
-    rows from one inference to the next; unit: the factor of incoming numbers (1 / 256 for `LogMel`).
+    rows from one inference to the next; unit: the factor of incoming numbers (1 / 256 for `LogMel`, `unit` of `Mfcc`).
 
     Raises ValueError if the input does not hold a whole number of rows.
     """
@@ -21,9 +21,22 @@ class Rows:
         self.rows, self.columns, self.hop = rows, columns, hop
         self._to, self._zero = to, zero
         self._factor = round(65536 * unit / scale)
+        self._shift, exact = 0, unit / scale * (1 << 28)
+        while 0 < exact < 1 << 27:
+            exact, self._shift = 2 * exact, self._shift + 1
+        self._high, self._low = round(exact) >> 14, round(exact) & 16383
         self._kept = bytearray([zero] * len(to))
         self._next = 0
         self._wait = rows
+
+    def _byte(self, v):
+        """The step that a number is at, from the zero point on, where the rounded factor is too coarse."""
+        if not isinstance(v, int):
+            return int(v * self._factor + 32768) >> 16
+        # The factor has 28 bits: two halves of each, since larger integers would be allocated.
+        a, b, low = v >> 14, v & 16383, self._low
+        product = a * self._high + (a * low + b * self._high + (b * low >> 14) >> 14)
+        return product + (1 << self._shift >> 1) >> self._shift
 
     def append(self, numbers):
         """Add a row; returns whether an inference is due: the input then holds the window, oldest row first."""
@@ -31,7 +44,7 @@ class Rows:
         end = at + self.columns
         for v in numbers:
             if at < end:  # numbers too many belong to no row
-                q = (int(v * factor + 32768) >> 16) + zero
+                q = (self._byte(v) if factor < 4096 else int(v * factor + 32768) >> 16) + zero
                 kept[at] = 0 if q < 0 else 255 if q > 255 else q
             at += 1
         if at != end:

@@ -94,8 +94,8 @@ def test_both_kinds_of_kernels_are_one_text(name: str) -> None:
     viper = Path(ROOT, "micro", f"{name}_viper.py").read_text(encoding="utf-8")
     bytecode = Path(ROOT, "micro", f"{name}_bytecode.py").read_text(encoding="utf-8")
     body = viper[viper.index("@micropython.viper") :].replace("@micropython.viper\n", "")
-    plain = re.sub(r": (ptr\d*|int)(?=[,)])|(?<=\)) -> int", "", body)
-    squeezed = re.sub(r"\s+", "", plain)
+    plain = re.sub(r": (ptr\d*|int)(?=\s*[,)])|(?<=\)) -> int", "", body)
+    squeezed = re.sub(r"\s+", "", plain).replace(",)", ")")
     assert re.sub(r"\s+", "", bytecode[bytecode.index("def ") :]) == squeezed
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from fractions import Fraction
 from inspect import signature
 
 import numpy as np
@@ -49,6 +51,18 @@ def test_integers_are_scaled_by_the_unit() -> None:
     rows = Rows(memoryview(to), 0.5, 10, columns=3, unit=1 / 256)
     assert rows.append([0, 512, -256])
     assert list(to) == [10, 14, 8]
+
+
+@pytest.mark.parametrize(
+    ("unit", "scale"), [(2.0**-20, 0.5847029), (1 / 256, 0.30173), (1 / 4096, 0.0113), (1 / 64, 7.7139)]
+)
+def test_integers_in_fine_units_are_rounded_as_exact_numbers_are(unit: float, scale: float) -> None:
+    """Below 2**28, as those of `Mfcc` and `LogMel`."""
+    to, rng = bytearray(500), np.random.default_rng(1)
+    most = min(round(100 * scale / unit), (1 << 28) - 1)
+    numbers = rng.integers(-most, most, 500, endpoint=True)
+    assert Rows(memoryview(to), scale, 128, columns=500, unit=unit).append(numbers.tolist())
+    assert list(to) == [math.floor(int(v) * Fraction(unit) / Fraction(scale) + Fraction(257, 2)) for v in numbers]
 
 
 def test_rows_of_another_length_are_refused() -> None:

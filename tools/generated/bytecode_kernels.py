@@ -18,7 +18,7 @@ def bytecode_of(viper: str, name: str) -> str:
     machine = f", in machine code. {name}{BYTECODE} is the same for every port."
     text = viper.replace(machine, f", for every port; `check --fix` makes them from {name}{VIPER}.", 1)
     text = re.sub(r"^(# ruff: .*|# mypy: .*|import micropython|@micropython\.viper)\n", "", text, flags=re.M)
-    text = re.sub(r"^def .*:$", lambda found: _without_types(found[0]), text, flags=re.M)
+    text = re.sub(r"^def [^)]*\).*:$", lambda found: _without_types(found[0]), text, flags=re.M)
     text = re.sub(r"ptr(8|16|32)\(int\((\w+)\) \+ (.+)\)$", _slice, text, flags=re.M)
     head, *functions = re.split(r"\n+(?=def )", text)
     head = re.sub(r"\n{2,}", "\n\n", head).rstrip()
@@ -34,7 +34,9 @@ def _slice(pointer: re.Match[str]) -> str:
     return f"{base}[{offset}{f' >> {shift}' if shift else ''} :]"
 
 
-def _without_types(line: str) -> str:
+def _without_types(signature: str) -> str:
+    """It fits a line."""
+    line = re.sub(r",?\n\)", ")", re.sub(r"\n    +", " ", signature)).replace("( ", "(")
     return re.sub(r": (ptr8|ptr16|ptr32|int|uint|bool|object)\b|(?<=\)) -> \w+(?=:$)", "", line)
 
 
