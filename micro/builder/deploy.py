@@ -23,12 +23,10 @@ Runner = Callable[[Sequence[str]], int]
 
 HERE = Path(__file__).parent.parent
 
-AUDIO = ("audio", "frames", "audio_kernels_viper", "audio_kernels_bytecode")
-
 HELPERS = {
     "stream": ("stream",),
-    "audio": AUDIO,
-    "mfcc": ("mfcc", "mfcc_kernels_viper", "mfcc_kernels_bytecode", *AUDIO),
+    "audio": ("audio", "frames", "audio_kernels_viper", "audio_kernels_bytecode"),
+    "mfcc": ("mfcc", "frames", "mfcc_kernels_viper", "mfcc_kernels_bytecode"),
     "speech": ("speech", "frames", "speech_tables", "speech_kernels_viper", "speech_kernels_bytecode"),
     "image": ("image", "image_kernels_viper", "image_kernels_bytecode"),
 }
@@ -66,6 +64,13 @@ if names is not None:
     os.rmdir({ready!r})
 """
 )
+
+_DELETE = """\
+try:
+    os.remove({file!r})
+except OSError:
+    pass
+"""
 
 # Runs on the board: compares what was copied with what was sent.
 _CHECK = """\
@@ -126,8 +131,9 @@ def commands(
     """The mpremote commands, as argument lists, that copy the build in `out` to a board.
 
     board: one of the boards it was built for; port: an argument of mpremote's `connect`; to: the folder on the board;
-    in_place: copy over the old files, one by one. Otherwise the board renames all new files once they are there, so
-    that an interruption leaves the old ones or the new ones. slots: keep the previous model as a fallback (slots.py).
+    in_place: copy over the old files, one by one; the module to import is deleted first and renamed last, so that an
+    interruption leaves none. Otherwise the board renames all new files once they are there, so that an interruption
+    leaves the old ones or the new ones. slots: keep the previous model as a fallback (slots.py).
     Raises FormatError if `out` is not a build, UnsupportedError if it was built for other boards or to be frozen, or
     for slots if its weights are not files.
     """
@@ -164,14 +170,10 @@ def _copied(
     sources = [current(file) for file in files]
     folders = [folder.rstrip("/") for folder in folders]
     if in_place:
-        made = [[*first, "exec", _MAKE_FOLDERS.format(folders=folders)]] if folders else []
-        return [*made, [*first, "fs", "cp", *sources, f":{to}"]]
+        return _over(files, folders, to, first)
     draft, first_file = to + DRAFT, files[0]
     ready = to + READY.format(first_file.stem)
-    sizes = []
-    for file, source in zip(files, sources, strict=True):
-        data = Path(source).read_bytes()
-        sizes.append((file.name, len(data), crc32(data)))
+    sizes = _sizes(files)
     if slots:
         prepare, publish = scripts(first_file.stem, to, draft, folders, sizes)
     else:
@@ -183,6 +185,30 @@ def _copied(
         [*first, "exec", prepare],
         [*first, "fs", "cp", *sources, f":{draft}/"],
         [*first, "exec", _CHECK.format(files=sizes, draft=draft) + publish],
+    ]
+
+
+def _sizes(files: Sequence[Path]) -> list[tuple[str, int, int]]:
+    """The name, size and CRC-32 of each."""
+    sizes = []
+    for file in files:
+        data = Path(current(file)).read_bytes()
+        sizes.append((file.name, len(data), crc32(data)))
+    return sizes
+
+
+def _over(files: Sequence[Path], folders: list[str], to: str, first: list[str]) -> list[list[str]]:
+    """The commands that copy files over old ones. The first file, which imports the others, is deleted before and
+    renamed when all have arrived: MicroPython may hang on a `.mpy` file that ends too early."""
+    (name, size, crc), *others = _sizes(files)
+    draft = f".{name}"
+    sizes = [(draft, size, crc), *others]
+    copies = [[*map(current, files[1:]), f":{to}"]] if others else []
+    copies.append([current(files[0]), f":{to}{draft}"])
+    return [
+        [*first, "exec", _MAKE_FOLDERS.format(folders=folders) + _DELETE.format(file=to + name)],
+        *([*first, "fs", "cp", *copy] for copy in copies),
+        [*first, "exec", _CHECK.format(files=sizes, draft=to[:-1]) + f"os.rename({to + draft!r}, {to + name!r})\n"],
     ]
 
 

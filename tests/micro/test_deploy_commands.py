@@ -28,13 +28,40 @@ def built(folder: Path, weights: str = "file", boards: dict[str, str] | None = N
 
 def test_files_are_copied_to_the_folder_that_is_asked_for(tmp_path: Path) -> None:
     folder = built(tmp_path) / "armv6m"
-    copied = ["fs", "cp", str(folder / "net.mpy"), str(folder / "net.bpk")]
-    assert commands(tmp_path, in_place=True)[1:] == [[*copied, ":/"]]
-    assert commands(tmp_path, port="COM3", in_place=True)[1:] == [["connect", "COM3", *copied, ":/"]]
+    pack, module = (["fs", "cp", str(folder / name)] for name in ("net.bpk", "net.mpy"))
+    _, _, *copies, _ = commands(tmp_path, in_place=True)
+    assert copies == [[*pack, ":/"], [*module, ":/.net.mpy"]]
     for to in ("/models", "/models/"):
-        _, make, copy = commands(tmp_path, to=to, port="a0", in_place=True)
+        _, make, *copies, _ = commands(tmp_path, to=to, port="a0", in_place=True)
         assert make[:3] == ["connect", "a0", "exec"] and "'/models'" in make[3]
-        assert copy == ["connect", "a0", *copied, ":/models/"]
+        assert copies == [["connect", "a0", *pack, ":/models/"], ["connect", "a0", *module, ":/models/.net.mpy"]]
+
+
+@pytest.mark.parametrize("to", ["/", "/models/"])
+def test_a_file_that_is_copied_in_place_is_imported_when_all_are_whole(to: str, tmp_path: Path) -> None:
+    """Until then there is none: importing half a file may hang a board."""
+    where = built(tmp_path / "dist") / "armv6m"
+    flash = tmp_path / "flash"
+    folder = flash / to.strip("/")
+    folder.mkdir(parents=True)
+    (folder / "net.mpy").write_bytes(b"old")
+    _, prepare, *copies, publish = commands(tmp_path / "dist", to=to, in_place=True)
+    board(flash, prepare[-1])
+    assert not list(folder.iterdir())
+    (folder / "net.bpk").write_bytes(bytes(9000))
+    for torn in (b"", b"ne", b"nets", b"nat"):
+        (folder / ".net.mpy").write_bytes(torn)
+        with pytest.raises(OSError, match="deploy again"):
+            board(flash, publish[-1])
+        assert not (folder / "net.mpy").exists()
+    for copy in copies:
+        *sources, target = copy[2:]
+        for source in map(Path, sources):
+            path = flash / target[1:].lstrip("/")
+            shutil.copy(source, path / source.name if target.endswith("/") else path)
+    board(flash, publish[-1])
+    assert {p.name: p.read_bytes() for p in folder.iterdir()} == {"net.mpy": b"net", "net.bpk": bytes(9000)}
+    assert where.exists()
 
 
 def board(folder: Path, code: str) -> None:
@@ -117,10 +144,10 @@ def test_a_romfs_is_deployed_as_an_image_and_frozen_modules_are_not(tmp_path: Pa
 
 def test_a_partition_is_written_in_blocks(tmp_path: Path) -> None:
     built(tmp_path, "partition", partition={"chip": "rp2", "start": 8192, "label": "model"})
-    _, write, copy = commands(tmp_path, port="a0", in_place=True)
+    _, write, _, copy, _ = commands(tmp_path, port="a0", in_place=True)
     assert write[:5] == ["connect", "a0", "mount", str(tmp_path / "armv6m"), "exec"]
     assert "Flash(start=8192, len=12288)" in write[5] and "range(1, 3)" in write[5]
-    assert copy == ["connect", "a0", "fs", "cp", str(tmp_path / "armv6m" / "net.mpy"), ":/"]
+    assert copy == ["connect", "a0", "fs", "cp", str(tmp_path / "armv6m" / "net.mpy"), ":/.net.mpy"]
 
 
 @pytest.mark.parametrize("lacking", ["name", "weights", "targets", "boards"])
@@ -157,9 +184,9 @@ def test_a_description_with_code_or_paths_is_refused(changed: dict[str, Any], tm
 
 def test_helpers_come_with_the_files_they_need() -> None:
     assert helper_commands([], None) == []
-    make, copy = helper_commands(["image"], "a0", in_place=True)
+    make, copy, last, _ = helper_commands(["image"], "a0", in_place=True)
     assert make[:3] == ["connect", "a0", "exec"] and copy[:4] == ["connect", "a0", "fs", "cp"]
-    assert [Path(f).name for f in copy[4:-1]] == ["image.py", "image_kernels_viper.py", "image_kernels_bytecode.py"]
-    assert copy[-1] == ":/lib/emberlet/micro/"
+    assert [Path(f).name for f in copy[4:-1]] == ["image_kernels_viper.py", "image_kernels_bytecode.py"]
+    assert copy[-1] == ":/lib/emberlet/micro/" and last[-1] == ":/lib/emberlet/micro/.image.py"
     with pytest.raises(UnsupportedError, match="'camera'"):
         helper_commands(["stream", "camera"], None)
