@@ -8,6 +8,7 @@ from ..lower import index as ix
 from ..lower.kernel_ir import RESULT
 from ..run import storage
 from . import arrays, template
+from .values import is_light, whole_numbers
 
 # (operation, operand type) -> pattern. {0}, {1}, {2} are the operands' names.
 _SAME = {
@@ -236,6 +237,9 @@ class Renderer:
             return self._guard(value)
         if op == "choose":
             return self._choose(value)
+        cut = whole_numbers(value)
+        if cut is not None:
+            return "{}(min({}, {}))".format(value.type, *[self.name(a) for a in cut])
         names = [self.name(a) for a in value.args]
         if names and len([a for a in value.args if a.op == "const"]) == len(names):
             # WGSL evaluates expressions of literals at compile time, and refuses overflow, infinity and NaN; a `let` is
@@ -285,7 +289,7 @@ class Renderer:
         # Unsigned arithmetic: a negative index is a huge one, so that one comparison checks both ends.
         conditions = ["{} < {}u".format(self.index(index), limit) for index, limit in value.attr]
         fallback = self.name(otherwise)
-        if inner.op == "load":
+        if is_light(inner):
             # Reading out of bounds is harmless (WebGPU gives some element or 0), and cheaper than a branch.
             return "select({}, {}, {})".format(fallback, self.name(inner), " && ".join(conditions))
         short = "v_{}".format(value.id)

@@ -497,7 +497,14 @@ fn byte_of_word(word: u32, at: u32) -> i32 {
 // Quantized to 8 bits; NaN becomes the lowest level.
 fn level_of(x: f32, scale: f32, point: f32) -> u32 {
     let y = round(x / scale) + point;
-    return to_u32(minimum_f32(select(0.0, y, y > 0.0), 255.0), 255.0);
+    return u32(min(select(0.0, y, y > 0.0), 255.0));
+}
+
+// Four levels as a word of signed bytes: less 128. range: the scale and the zero point.
+fn word_of_levels(a: f32, b: f32, c: f32, d: f32, range: vec2<f32>) -> u32 {
+    let low = vec2<u32>(level_of(a, range.x, range.y), level_of(b, range.x, range.y));
+    let high = vec2<u32>(level_of(c, range.x, range.y), level_of(d, range.x, range.y));
+    return pack_four(vec4<u32>(low, high)) ^ 0x80808080u;
 }
 
 fn wrap_i(x: i32, bits: u32) -> i32 {
@@ -528,23 +535,13 @@ fn round_bf16(x: f32) -> f32 {
 
 // Saturating conversions: truncate, clamp to [lo, hi], NaN to 0.
 fn to_i32(x: f32, lo: f32, hi: f32) -> i32 {
-    if (isnan_f32(x)) {
-        return 0;
-    }
-    if (x >= 2147483648.0 && hi >= 2147483520.0) {
-        return 2147483647;
-    }
-    return i32(clamp(trunc(x), lo, hi));
+    let whole = i32(clamp(trunc(select(x, 0.0, isnan_f32(x))), lo, hi));
+    return select(whole, 2147483647, x >= 2147483648.0 && hi >= 2147483520.0);
 }
 
 fn to_u32(x: f32, hi: f32) -> u32 {
-    if (isnan_f32(x)) {
-        return 0u;
-    }
-    if (x >= 4294967296.0 && hi >= 4294967040.0) {
-        return 4294967295u;
-    }
-    return u32(clamp(trunc(x), 0.0, hi));
+    let whole = u32(clamp(trunc(select(x, 0.0, isnan_f32(x))), 0.0, hi));
+    return select(whole, 4294967295u, x >= 4294967296.0 && hi >= 4294967040.0);
 }
 
 // Philox 4x32-10 (Salmon et al., 2011).

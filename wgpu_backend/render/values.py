@@ -1,0 +1,26 @@
+"""What a Renderer asks about Values to write them in fewer or faster instructions."""
+
+_LIGHT = ("cast", "bitcast", "add", "sub", "mul")
+_READ = ("load", "component", "const", "index", "variable")
+
+
+def is_light(value, depth=4):
+    """Whether a Value is a load, or a few instructions on one: computing it takes less time than a branch around it."""
+    if value.op in _READ:
+        return True
+    return depth > 0 and value.op in _LIGHT and not [1 for a in value.args if not is_light(a, depth - 1)]
+
+
+def whole_numbers(value):
+    """The operands of the minimum that a Value converts to integers, where the float was cut to their range, as levels
+    are, and therefore is no NaN either: WGSL leaves other conversions undefined. None for other Values."""
+    if value.op != "function" or value.attr[0] not in ("to_u32", "to_i32"):
+        return None
+    cut, ends = value.args[0], [float(text) for text in value.attr[1:]]
+    if cut.op != "minimum" or cut.args[0].op != "where" or cut.args[1].op != "const":
+        return None
+    condition, x, lowest = cut.args[0].args
+    if condition.op != "gt" or condition.args != (x, lowest) or lowest.op != "const":
+        return None
+    least = ends[0] if len(ends) == 2 else 0.0
+    return cut.args if lowest.attr >= least and cut.args[1].attr <= ends[-1] else None
