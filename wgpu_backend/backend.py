@@ -286,11 +286,16 @@ class WgpuBackend(LevelProducts):
     def _summed(self, function, a, b, terms):
         """A function of int32 values that sums `terms` products: of floats, if these hold the sums."""
         from .record.byte_words import largest_sum
+        from .record.range_levels import floats_of
 
         largest = largest_sum(a, b, terms)
         if largest is None:
             return function(a, b)
-        out = self.cast(function(self.cast(a, dtypes.float32), self.cast(b, dtypes.float32)), dtypes.int32)
+        left = floats_of(a) if self.tracing else None
+        left = self.cast(a, dtypes.float32) if left is None else left
+        out = function(left, self.cast(b, dtypes.float32))
+        # "whole": the sums are integers that need no check when they become int32.
+        out = self._record("cast", (out,), (out, dtypes.int32), "cast", "whole", dtypes.int32, out.shape)
         out.data.bounds = (-largest, largest)
         return out
 

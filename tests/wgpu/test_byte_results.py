@@ -61,6 +61,15 @@ def quantized(x: Any, scale: float, zero: int) -> Any:
     return np.clip(np.round(x / np.float32(scale)) + zero, 0, 255).astype(np.uint8)
 
 
+def special(x: Any, kind: str) -> Any:
+    """x of other signs or sizes, or with one element that is not finite."""
+    if kind in ("nan", "infinite"):
+        x[0, 2] = np.nan if kind == "nan" else np.inf
+        return x
+    made = {"zeros": x * 0, "negative": -np.abs(x) - 1, "positive": np.abs(x) + 1, "tiny": x * np.float32(1e-37)}
+    return made.get(kind, x)
+
+
 @pytest.mark.parametrize("rows", [1, 21])
 def test_a_product_stores_the_words_of_the_next(run: Callable[..., Any], rows: int) -> None:
     draw = np.random.default_rng(rows)
@@ -172,8 +181,10 @@ def test_other_kernels_store_words(run: Callable[..., Any], kind: str) -> None:
     assert dispatches == 2
 
 
-def test_products_of_one_tensor_share_what_its_range_takes(run: Callable[..., Any]) -> None:
-    """One kernel finds the range and the levels, and all products read these."""
+def test_products_of_one_tensor_share_what_its_range_takes(
+    run: Callable[..., Any], request: pytest.FixtureRequest
+) -> None:
+    """One kernel finds the range and the levels, and all products read these; on a GPU each product finds them."""
     draw = np.random.default_rng(7)
     x, square = [draw.normal(size=shape).astype(np.float32) for shape in ((12, 32), (32, 32))]
     weights = [drawn(draw, np.int8, (32, n)) for n in (16, 24, 32)]
@@ -191,7 +202,44 @@ def test_products_of_one_tensor_share_what_its_range_takes(run: Callable[..., An
     for w, one in zip(weights, found, strict=True):
         want = (q @ w) * (scale * np.float32(0.5))
         np.testing.assert_allclose(one, want, rtol=1e-4, atol=float(scale) * 64)
-    assert dispatches == 1 + 1 + 3
+    assert dispatches == (1 + 3 if request.node.callspec.params["run"] == "gpu" else 1 + 1 + 3)
+
+
+RANGED = ["mixed", "zeros", "negative", "positive", "nan", "infinite"]
+
+
+@pytest.mark.parametrize("kind", RANGED)
+@pytest.mark.parametrize(("rows", "terms"), [(1, 64), (33, 200), (5, 1024)])
+def test_products_find_the_range_of_their_operand(
+    gpu: Backend, monkeypatch: pytest.MonkeyPatch, rows: int, terms: int, kind: str
+) -> None:
+    monkeypatch.setattr(gpu, "_options", Options("gpu"))
+    draw = np.random.default_rng(rows)
+    x = special(draw.normal(size=(rows, terms)).astype(np.float32), kind)
+    w, scale = drawn(draw, np.int8, (terms, 320)), np.float32(0.25)
+
+    def model(x: Tensor) -> Tensor:
+        return F.dynamic_quantize_matmul(x + 0.0, constant(x, w), constant(x, scale))
+
+    found = np.asarray(compile(model, emberlet.asarray(x, backend=gpu), backend=gpu)(x))
+    with np.errstate(all="ignore"):
+        want = np.asarray(model(emberlet.asarray(x, backend=get_backend("numpy"))))
+    np.testing.assert_allclose(found, want, rtol=1e-6, equal_nan=True)
+
+
+def test_what_is_read_of_a_range_elsewhere_keeps_its_kernel(run: Callable[..., Any]) -> None:
+    draw = np.random.default_rng(13)
+    x, w = draw.normal(size=(12, 32)).astype(np.float32), drawn(draw, np.int8, (32, 16))
+
+    def model(x: Tensor) -> tuple[Tensor, ...]:
+        y = x * 2.0
+        return F.dynamic_quantize_matmul(y, constant(x, w), constant(x, np.float32(1))), F.dynamic_quantize_linear(y)[1]
+
+    (product, scale), dispatches = run(model, x)
+    want = model(emberlet.asarray(x, backend=get_backend("numpy")))
+    np.testing.assert_array_equal(scale, np.asarray(want[1]))
+    np.testing.assert_allclose(product, np.asarray(want[0]), rtol=1e-6)
+    assert dispatches == 3
 
 
 def test_levels_that_are_results_are_read_as_they_are(run: Callable[..., Any]) -> None:
@@ -213,12 +261,7 @@ def test_levels_that_are_results_are_read_as_they_are(run: Callable[..., Any]) -
 @pytest.mark.parametrize("shape", [(3, 8), (33, 200), (2, 5, 7), (260, 128)], ids=str)  # in one kernel, and two
 def test_a_range_is_found_as_on_numpy(gpu: Backend, shape: tuple[int, ...], kind: str) -> None:
     draw = np.random.default_rng(9)
-    x = draw.normal(size=shape).astype(np.float32)
-    x = {"zeros": x * 0, "negative": -np.abs(x) - 1, "positive": np.abs(x) + 1, "tiny": x * np.float32(1e-37)}.get(
-        kind, x
-    )
-    if kind in ("nan", "infinite"):
-        x[1, 2] = np.nan if kind == "nan" else np.inf
+    x = special(draw.normal(size=shape).astype(np.float32), kind)
 
     def model(x: Tensor) -> tuple[Tensor, ...]:
         return F.dynamic_quantize_linear(x * 1.0)
@@ -228,6 +271,19 @@ def test_a_range_is_found_as_on_numpy(gpu: Backend, shape: tuple[int, ...], kind
         want = model(emberlet.asarray(x, backend=get_backend("numpy")))
     for one, other in zip(found, want, strict=True):
         np.testing.assert_array_equal(np.asarray(one), np.asarray(other))
+
+
+def test_a_convolution_of_floats_reads_those_of_a_range(run: Callable[..., Any]) -> None:
+    draw = np.random.default_rng(14)
+    x, w = draw.normal(size=(1, 2, 9, 12)).astype(np.float32), drawn(draw, np.int8, (5, 2, 3, 3))
+
+    def model(x: Tensor) -> Tensor:
+        levels, scale, point = F.dynamic_quantize_linear(x * 1.0)
+        return F.conv_integer(levels, constant(x, w), point, padding=1).astype(dtypes.float32) * scale
+
+    (found,), dispatches = run(model, x)
+    np.testing.assert_array_equal(found, np.asarray(model(emberlet.asarray(x, backend=get_backend("numpy")))))
+    assert dispatches == 2
 
 
 def test_the_range_of_repeated_elements_is_found(gpu: Backend) -> None:
@@ -248,6 +304,10 @@ def test_the_host_lays_out_levels_scale_and_zero_point_as_the_kernel() -> None:
     words = np.asarray(_EVALUATE["range_levels"](host, node, [x]))
     levels, scale, point = map(np.asarray, F.dynamic_quantize_linear(x))
     np.testing.assert_array_equal(words[:6].view(np.int8).astype(np.int32) + 128, levels.ravel())
+    node = Node("range_levels", (), "floats", dtypes.uint32, (26,))
+    floats = np.asarray(_EVALUATE["range_levels"](host, node, [x])).view(np.float32)
+    np.testing.assert_array_equal(floats[:24], levels.ravel().astype(np.float32) - point)
+    assert floats[24] == scale
     assert (words[6:7].view(np.float32)[0], words[7]) == (scale, point)
     view = emberlet.asarray(words[:6], backend=host)
     signed = _EVALUATE["bytes"](host, Node("bytes", (), None, dtypes.int8, (6, 4)), [view])

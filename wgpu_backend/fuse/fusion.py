@@ -15,6 +15,7 @@ from emberlet.sizes.size import typical
 
 from ..record.node import CONSTANTS, ELEMENTWISE, Node, is_inline, is_leaf, topological
 from .items import Item, State, Stored, cost, is_picked, is_simple, is_table, joined, reads
+from .own_ranges import without_ranges
 from .packing import aliased, pack, visit_words
 from .rows import find_regions
 
@@ -369,4 +370,4 @@ class Fusion:
                 self.aliases.append((node, source))
                 continue
             items.append(Item(node, state.anchor, state.chain))
-        return items
+        return without_ranges(self, items)

@@ -38,12 +38,17 @@ class Options:
     joins_lookups = True  # whether an epilogue may look its elements up in a table
     numbers_again = 64  # the highest cost of a single number that invocations compute themselves: it is no dispatch
     computed_again = CHEAP  # the highest cost of an inlined operand that a kernel recomputes at every read
+    most_read = 1 << 24  # bytes that all workgroups of a product read, at most, to find the range of its operand
 
     def packs(self, anchor, chain):
         """Whether the kernel of an anchor and a chain can store four bytes as a word."""
         from .byte_results import packs
 
         return packs(anchor, chain, lambda anchor, what: in_tiles(anchor, what, self))
+
+    def ranges(self, item, x):
+        """Whether the kernel of an item, whose product reads the levels of x in the range of x, finds that itself."""
+        return not self.software and item.anchor.op == "dot_bytes" and finds_range(item, x, self)
 
     def alike(self):
         """The part of a kernel's key that these options are (kernels/alike.py)."""
@@ -171,6 +176,22 @@ def _contraction(item, stored, options):
     return contraction(item, stored, describe(item), tile)
 
 
+def finds_range(item, x, options):
+    """Whether tiles of a product of bytes find the range of its left operand x in less time than a dispatch takes."""
+    from ..lower.contraction import problem
+    from ..lower.tiles import choose, workgroups
+    from .byte_results import byte_lines
+    from .range_levels import for_range
+
+    what, fours = problem(item.anchor), byte_lines(item)
+    if known_equal(what.depth(), 0) or what.depth() > loop_kernel.MAX_ITERATIONS:
+        return False
+    if fours is None and by_groups(what, options):
+        return False
+    tile = for_range(choose(what, options.device_class, fours))
+    return workgroups(what, tile) * x.nbytes <= options.most_read
+
+
 def in_tiles(anchor, what, options):
     """Whether a product of floats is computed by tiles, none of which was measured."""
     from . import matmul as matmul_kernel
@@ -207,7 +228,7 @@ def _pool(item, stored, options):
 def _range_levels(item, stored, options):
     from .range_levels import range_levels
 
-    return range_levels(item, stored, describe(item))
+    return range_levels(item, stored, describe(item), options.software)
 
 
 def _own(item, stored, options):

@@ -19,6 +19,7 @@ from ..render import wgsl
 from ..run import storage
 from .byte_results import byte_lines
 from .loop import finish, flat, spread
+from .range_levels import for_range, range_of
 
 
 def contraction(item, stored, name, tile):
@@ -100,6 +101,8 @@ class _Tiled:
         right = [self._vectors(line) for line in right] if self.group == 4 else self._by_step(right)
         split = tile.split > 1 and bool(loops)
         sums = self._sums()
+        ranged = self._range()  # before any other text: it may say that an operand is read as vectors
+        tile = self.tile
         out = wgsl.Renderer(low.slots)
         for i in range(tile.rows):
             for q in range(len(self.chunks)):
@@ -119,7 +122,8 @@ class _Tiled:
         for counter, extent in loops:
             if is_open(extent) or extent > 1 or (split and counter == "r0"):
                 out.close()
-        values = {"workgroup": tile.workgroup, "rows": tile.rows, "columns": tile.columns}
+        values = {"workgroup": tile.workgroup, "rows": tile.rows, "columns": tile.columns, "range": ranged}
+        values["first"] = "let range = range_of(lane);\n" if ranged else ""
         template = "contraction.wgsl"
         tiles = tile.workgroup  # of one workgroup
         if split:
@@ -135,6 +139,14 @@ class _Tiled:
         frame = Frame(name, low.slots, self.threads)
         frame.vector_out = self.vector_out
         return finish(frame, template, values, spread(groups))
+
+    def _range(self):
+        """The text of the function that finds the range of the left operand, where the product needs that."""
+        x = self.lowering.ranged
+        if x is None:
+            return ""
+        self.tile = for_range(self.tile)
+        return "\n" + range_of(self.lowering, x, self.tile.workgroup)
 
     def _add_parts(self, out, tiles):
         """Add up the sums of the lanes that share a tile, in the first of them; the others end."""

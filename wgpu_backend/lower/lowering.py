@@ -44,6 +44,7 @@ class Lowering:
         self._root = None
         self._fixed = {}
         self._numbers = None
+        self.ranged = None  # the tensor whose range the kernel finds
 
     @property
     def in_bytes(self):

@@ -83,7 +83,10 @@ def _where(self, node, indices):
 
 
 def _cast(self, node, indices):
-    return convert(self, self.value(node.srcs[0], indices), node.srcs[0].dtype, node.dtype)
+    a = self.value(node.srcs[0], indices)
+    if node.arg == "whole":
+        return self.build.make("cast", storage.register(node.dtype), (a,))
+    return convert(self, a, node.srcs[0].dtype, node.dtype)
 
 
 def convert(self, a, source, target):
@@ -126,6 +129,26 @@ def _words(self, node, indices):
     """Four bytes, of the last axis of the source, as a word."""
     four = tuple([self.value(node.srcs[0], list(indices) + [ix.const(c)]) for c in range(4)])
     return self.build.make("function", "u32", four, ("word_of_bytes",))
+
+
+def four_of_word(self, x, word):
+    """The Values of four neighboring elements of x, those of a word of its levels."""
+    at = ix.mul(word, 4)
+    four = [self.value(x, ix.unflatten(ix.add(at, ix.const(c)), x.shape)) for c in range(4)]
+    return self.vector(four) or four
+
+
+def _range_levels(self, node, indices):
+    """A word of levels, the bits of the scale, or the zero point, by the range that the kernel finds
+    (kernels/range_levels.py)."""
+    (x,) = node.srcs
+    self.ranged = x
+    words = x.count // 4
+    if indices[0].is_const() and indices[0].const >= words:
+        text = "bitcast<u32>(range.x)" if indices[0].const == words else "to_u32(range.y, 255.0)"
+        return self.build.make("variable", "u32", (), text)
+    four = four_of_word(self, x, indices[0].bounded(0, words - 1))
+    return self.build.make("function", "u32", tuple(four), ("word_of_levels", "range"))
 
 
 def _bytes(self, node, indices):
@@ -268,5 +291,5 @@ LOWER = {
     "unary": _unary, "binary": _binary, "where": _where, "cast": _cast, "bitcast": _bitcast, "full": _full,
     "arange": _arange, "random": _random, "reshape": _reshape, "permute": _permute, "expand": _expand,
     "slice": _slice, "pad": _pad, "concat": _concat, "take": _take, "gather": _gather, "words": _words,
-    "bytes": _bytes,
+    "bytes": _bytes, "range_levels": _range_levels,
 }  # fmt: skip

@@ -5,6 +5,7 @@ device.
 suffice; "gpu": many invocations must be in flight, and registers are few.
 """
 
+from emberlet.shapes import size
 from emberlet.sizes.questions import divides
 from emberlet.sizes.size import typical
 
@@ -131,3 +132,10 @@ def candidates(problem, device_class, count=6, fours=None):
 def choose(problem, device_class, fours=None):
     """The Tile that the cost model prefers."""
     return candidates(problem, device_class, 1, fours)[0]
+
+
+def workgroups(problem, tile):
+    """How many workgroups compute a Problem by a Tile."""
+    tiles = size(problem.before) * size(problem.after)
+    tiles = tiles * (-(-typical(problem.rows) // tile.rows)) * (-(-typical(problem.columns) // tile.columns))
+    return -(-typical(tiles) * tile.split // tile.workgroup)

@@ -188,8 +188,12 @@ def _range_levels(host, node, srcs):
     from emberlet.functional.quantized.quantization import dynamic_quantize_linear
 
     levels, scale, point = dynamic_quantize_linear(srcs[0])
-    less = host.binary("sub", host.cast(levels, dtypes.int32), host.full((), 128, dtypes.int32))
-    parts = host.cast(less, dtypes.int8), scale, host.cast(point, dtypes.uint32)
+    if node.arg == "floats":
+        levels = host.binary("sub", *[host.cast(x, dtypes.float32) for x in (levels, point)])
+    else:
+        less = host.binary("sub", host.cast(levels, dtypes.int32), host.full((), 128, dtypes.int32))
+        levels = host.cast(less, dtypes.int8)
+    parts = levels, scale, host.cast(point, dtypes.uint32)
     return host.from_bytes(b"".join([bytes(host.to_bytes(x)) for x in parts]), node.dtype, node.shape)
 
 

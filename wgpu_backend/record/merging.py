@@ -26,6 +26,7 @@ def merge_levels(roots):
         if _merges(node, kept):
             first.setdefault(number, node)
     _read_words(roots, kept)
+    _read_floats(roots)
 
 
 def _merges(node, kept):
@@ -109,3 +110,25 @@ def _levels_from(fours, levels):
     node = Node("cast", (node,), True, dtypes.int32, levels.shape)
     node = Node("binary", (node, more), "add", dtypes.int32, levels.shape)
     return Node("cast", (node,), True, levels.dtype, levels.shape)
+
+
+# -- floats ---------------------------------------------------------------------------------------------------------
+
+
+def _read_floats(roots):
+    """Let the readers of the scale and zero point of a tensor's range read those beside its floats (range_levels.py),
+    where nothing reads its words."""
+    order = topological(roots)
+    floats = {id(n.srcs[0]): n for n in order if n.op == "range_levels" and n.arg == "floats"}
+    readers = {}
+    for node in order:
+        for s in node.srcs:
+            if s.op == "range_levels" and s.arg is None and id(s.srcs[0]) in floats:
+                readers.setdefault(id(s), []).append(node)
+    for found in readers.values():
+        words = found[0].srcs[0]
+        if not [1 for n in found if n.op != "slice" or n.arg[0][0] < words.count - 2]:
+            whole = floats[id(words.srcs[0])]
+            for n in found:
+                n.srcs = (whole,)
+                n.arg = ((n.arg[0][0] + whole.count - words.count,), n.arg[1])

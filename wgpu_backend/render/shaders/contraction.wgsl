@@ -4,9 +4,10 @@
 
 @compute @workgroup_size({{ workgroup }})
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
-    let t = {{ flat }};
+    {{ first }}let t = {{ flat }};
     if (t >= {{ count }}u) {
         return;
     }
     {{ body }}
 }
+{{ range }}

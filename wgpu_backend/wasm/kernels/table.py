@@ -23,6 +23,7 @@ class Options:
     joins_lookups = False
     numbers_again = 64  # kernels compute them before their loops, in less time than another one takes to begin
     packs = None  # products read bytes as they are
+    ranges = None  # nor is there a kernel that quantizes by a range
     subgroups = False
 
     def __init__(self, relaxed=True, lanes=4, rows=6, backend="wasm", small=0, bytewise=False):
