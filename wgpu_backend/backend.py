@@ -129,6 +129,18 @@ class WgpuBackend(LevelProducts):
         good = q.dtype.is_float and serves(q, keys, values, self.options.software)
         return record(self, good, q, keys, values, bias, scale, softcap, blind, sink)
 
+    def matmul(self, a, b):
+        """a @ b; in a plan, of attention's weights that were rounded to 8 bits in the kernel of attention
+        (record/level_attention.py)."""
+        found = self._attended(a, b) if self.tracing else None
+        return LevelProducts.matmul(self, a, b) if found is None else found
+
+    def _attended(self, weights, values):
+        from .kernels.attention import serves
+        from .record.level_attention import attended
+
+        return attended(self, weights, values, lambda q, k, v: serves(q, k, v, self.options.software))
+
     def recurrent_steps(self, cell, part, states, backwards, lengths):
         """All steps of a recurrent layer, if their number is open (record/recurrence.py)."""
         from .record.recurrence import recurrent_steps

@@ -242,6 +242,32 @@ def test_what_is_read_of_a_range_elsewhere_keeps_its_kernel(run: Callable[..., A
     assert dispatches == 3
 
 
+@pytest.mark.parametrize(
+    ("queries", "keys", "size", "depth"), [(17, 17, 12, 12), (5, 130, 8, 20), (128, 128, 32, 32), (1, 33, 16, 3)]
+)
+def test_attention_rounds_its_weights(run: Callable[..., Any], queries: int, keys: int, size: int, depth: int) -> None:
+    draw = np.random.default_rng(keys)
+    q, k = [draw.normal(size=(2, 3, n, size)).astype(np.float32) for n in (queries, keys)]
+    v = np.zeros((2, 3, keys, depth), np.float32)
+    v[:, :, :depth] = np.eye(depth, dtype=np.float32)  # the results are the weights of the first keys
+    v = v[:, :, :keys]
+    step = 1 / 200
+
+    def model(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        weights = F.softmax((q @ F.permute_dims(k, (0, 1, 3, 2))) * 0.4)
+        return F.dequantize_linear(F.quantize_linear(weights, step), step) @ v
+
+    (found,), dispatches = run(model, q, k, v)
+    scores = 0.4 * q.astype(np.float64) @ np.swapaxes(k, -1, -2)
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    real = (weights / weights.sum(-1, keepdims=True))[..., :depth] / step
+    between = np.abs(real % 1 - 0.5) < 1e-3  # may be rounded to either
+    levels = found / step
+    np.testing.assert_allclose(levels[~between], np.clip(np.round(real), 0, 255)[~between], atol=1e-3)
+    assert np.abs(levels - real).max() < 0.51
+    assert dispatches == 1
+
+
 def test_levels_that_are_results_are_read_as_they_are(run: Callable[..., Any]) -> None:
     draw = np.random.default_rng(8)
     x, w = drawn(draw, np.uint8, (5, 16)), drawn(draw, np.int8, (16, 16))

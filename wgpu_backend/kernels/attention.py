@@ -35,7 +35,10 @@ def serves(q, keys, values, software):
 
 def attention(item, stored, name, options):
     """The Kernel of an "attention" item: sources queries, keys, values, then bias and sink if present; arg (scale,
-    softcap, has bias, has sink, whether a query that sees no key gets 0)."""
+    softcap, has bias, has sink, whether a query that sees no key gets 0, the step between rounded weights or None).
+
+    Weights are rounded as record/level_attention.py says. That takes their sum, so that keys are passed over twice.
+    """
     return _Attention(item, stored, options).kernel(name)
 
 
@@ -49,6 +52,7 @@ class _Attention:
         batch, heads, length, self.size = q.shape
         self.depth = self.node.shape[3]
         self.keys = keys.shape[2]
+        self.step = self.node.arg[5]
         self.rows = 1
         most = 4 if options.software else 2
         queries = typical(batch * heads * length)
@@ -92,8 +96,15 @@ class _Attention:
             fours.append(self.low.vector(four) or four)
         return fours
 
+    def _open_keys(self, out, keys):
+        """Open the loop over the keys of an invocation."""
+        first, step = ("slice", "j += {}u".format(self.split)) if self.split > 1 else ("0u", "j++")
+        out.open("for (var j = {}; j < {}u; {}) {{".format(first, self.keys, step))
+        for c in range(len(keys)):
+            out.line("let k{} = {};".format(c, out.four(keys[c])))
+
     def _scores(self, out, chunks, softcap, added):
-        """The scores of one key, and the weights that they give it beside the keys before."""
+        """The scores of one key."""
         for r in range(self.rows):
             dots = ["dot(q{}_{}, k{})".format(r, c, c) for c in range(chunks)]
             out.line("var s{} = {};".format(r, " + ".join(dots)))
@@ -102,17 +113,31 @@ class _Attention:
                 out.line("s{0} = {1} * tanh_f32(s{0} / {1});".format(r, cap))
             if added:
                 out.line("s{0} = s{0} + {1};".format(r, out.name(added[r])))
-            out.line("let new{0} = max(top{0}, s{0});".format(r))
-            out.line("let base{0} = select(new{0}, 0.0, new{0} == lowest);".format(r))
-            out.line("let shrink{0} = exp(top{0} - base{0});".format(r))
-            out.line("let weight{0} = exp(s{0} - base{0});".format(r))
-            out.line("sum{0} = sum{0} * shrink{0} + weight{0};".format(r))
-            out.line("top{0} = new{0};".format(r))
+
+    def _weigh(self, out):
+        """The weights that the scores of a key give it beside the keys before."""
+        for r in range(self.rows):
+            self._join(out, r, "s{}".format(r), "")
+
+    def _join(self, out, r, score, factor):
+        """Add a score, and the sum of weights that belongs to it, to the largest score and the sum of a query. factor:
+        the text of that sum and a sign, nothing for 1."""
+        out.line("let new{0} = max(top{0}, {1});".format(r, score))
+        out.line("let base{0} = select(new{0}, 0.0, new{0} == lowest);".format(r))
+        out.line("let shrink{0} = exp(top{0} - base{0});".format(r))
+        out.line("let weight{0} = exp({1} - base{0});".format(r, score))
+        out.line("sum{0} = sum{0} * shrink{0} + {1}weight{0};".format(r, factor))
+        out.line("top{0} = new{0};".format(r))
+
+    def _join_lane(self, out, r, pair):
+        """Add another lane's part to the largest score and the sum of a query."""
+        out.line("let pair{} = {};".format(r, pair))
+        self._join(out, r, "pair{}.x".format(r), "pair{}.y * ".format(r))
 
     def kernel(self, name):
         low = self.low
         srcs = self.node.srcs
-        scale, softcap, has_bias, has_sink, _ = self.node.arg
+        scale, softcap, has_bias, has_sink = self.node.arg[:4]
         shared = ix.floordiv(self.head, self.group)
         # A tile may overhang; results beyond the edge are not stored.
         lines = [line.bounded(0, self.length - 1) for line in self.lines]
@@ -137,20 +162,24 @@ class _Attention:
                 out.line("var o{}_{} = vec4<f32>();".format(r, c))
             out.line("var top{} = {};".format(r, sink_top))
             out.line("var sum{} = {};".format(r, sink_sum))
-        first, step = ("slice", "j += {}u".format(self.split)) if self.split > 1 else ("0u", "j++")
-        out.open("for (var j = {}; j < {}u; {}) {{".format(first, self.keys, step))
-        for c in range(len(keys)):
-            out.line("let k{} = {};".format(c, out.four(keys[c])))
+        if self.step is not None:
+            self._totals(out, keys, softcap, added)
+        self._open_keys(out, keys)
         self._scores(out, len(keys), softcap, added)
+        if self.step is None:
+            self._weigh(out)
+        else:
+            self._round(out)
+        kept = "o{0}_{1} * shrink{0}" if self.step is None else "o{0}_{1}"
         for c in range(len(values)):
             out.line("let x{} = {};".format(c, out.four(values[c])))
             for r in range(self.rows):
-                out.line("o{0}_{1} = o{0}_{1} * shrink{0} + x{1} * weight{0};".format(r, c))
+                out.line(("o{0}_{1} = " + kept + " + x{1} * weight{0};").format(r, c))
         out.close()
         tiles = self.width // self.split
         if self.split > 1:
             self._merge(out, len(values), tiles)
-        for r in range(self.rows):
+        for r in range(self.rows if self.step is None else 0):
             # A query that sees no key gets 0.
             out.line("let scale{0} = select(1.0 / sum{0}, 0.0, sum{0} == 0.0);".format(r))
         self._store(out, results)
@@ -163,32 +192,57 @@ class _Attention:
             return finish(frame, "attention.wgsl", named, spread(groups))
         named.update({"split": self.split, "tiles": tiles})
         named["vectors"] = self.rows * len(values) * self.width // 2
-        named["pairs"] = self.rows * self.width // 2
+        named["pairs"] = self.rows * self.width // (2 if self.step is None else 1)
         return finish(frame, "attention_split.wgsl", named, spread(groups))
+
+    def _totals(self, out, keys, softcap, added):
+        """The largest score of all keys, and the sum of the weights, of each query."""
+        self._open_keys(out, keys)
+        self._scores(out, len(keys), softcap, added)
+        self._weigh(out)
+        out.close()
+        if self.split == 1:
+            return
+        for r in range(self.rows):
+            out.line("pairs[{}u + lane] = vec2<f32>(top{}, sum{});".format(r * self.width, r, r))
+        out.line("workgroupBarrier();")
+        for r in range(self.rows):
+            out.line("top{} = lowest;".format(r))
+            out.line("sum{} = 0.0;".format(r))
+        tiles = self.width // self.split
+        out.open("for (var other = lane % {0}u; other < {1}u; other += {0}u) {{".format(tiles, self.width))
+        for r in range(self.rows):
+            self._join_lane(out, r, "pairs[{}u + other]".format(r * self.width))
+        out.close()
+
+    def _round(self, out):
+        """The rounded weights of a key."""
+        step = wgsl.literal(self.step, "f32")
+        for r in range(self.rows):
+            out.line("let base{0} = select(top{0}, 0.0, top{0} == lowest);".format(r))
+            share = "exp(s{0} - base{0}) / sum{0}".format(r)
+            out.line("let weight{0} = f32(level_of({1}, {2}, 0.0)) * {2};".format(r, share, step))
 
     def _merge(self, out, vectors, tiles):
         """Merge the results of the lanes that share queries, in the first of them; the others end."""
         half = self.width // 2
+        part = "o{0}_{1} * shrink{0} + {2} * weight{0}" if self.step is None else "o{0}_{1} + {2}"
         out.open("for (var half = {}u; half >= {}u; half = half / 2u) {{".format(half, tiles))
         out.open("if (lane >= half && lane < 2u * half) {")
         for r in range(self.rows):
-            out.line("pairs[{}u + lane - half] = vec2<f32>(top{}, sum{});".format(r * half, r, r))
+            if self.step is None:
+                out.line("pairs[{}u + lane - half] = vec2<f32>(top{}, sum{});".format(r * half, r, r))
             for c in range(vectors):
                 out.line("parts[{}u + lane - half] = o{}_{};".format((r * vectors + c) * half, r, c))
         out.close()
         out.line("workgroupBarrier();")
         out.open("if (lane < half) {")
         for r in range(self.rows):
-            out.line("let pair{} = pairs[{}u + lane];".format(r, r * half))
-            out.line("let new{0} = max(top{0}, pair{0}.x);".format(r))
-            out.line("let base{0} = select(new{0}, 0.0, new{0} == lowest);".format(r))
-            out.line("let mine{0} = exp(top{0} - base{0});".format(r))
-            out.line("let other{0} = exp(pair{0}.x - base{0});".format(r))
-            out.line("sum{0} = sum{0} * mine{0} + pair{0}.y * other{0};".format(r))
-            out.line("top{0} = new{0};".format(r))
+            if self.step is None:
+                self._join_lane(out, r, "pairs[{}u + lane]".format(r * half))
             for c in range(vectors):
-                part = "parts[{}u + lane]".format((r * vectors + c) * half)
-                out.line("o{0}_{1} = o{0}_{1} * mine{0} + {2} * other{0};".format(r, c, part))
+                there = "parts[{}u + lane]".format((r * vectors + c) * half)
+                out.line(("o{0}_{1} = " + part + ";").format(r, c, there))
         out.close()
         out.line("workgroupBarrier();")
         out.close()
@@ -202,8 +256,10 @@ class _Attention:
         for r in range(self.rows):
             cells = []
             for d in range(self.depth):
-                text = "o{}_{}.{} * scale{}".format(r, d // 4, "xyzw"[d % 4], r)
-                value = self.low.build.make("variable", "f32", (), "({})".format(text))
+                text = "o{}_{}.{}".format(r, d // 4, "xyzw"[d % 4])
+                if self.step is None:
+                    text = "({} * scale{})".format(text, r)
+                value = self.low.build.make("variable", "f32", (), text)
                 at = [self.batch, self.head, lines[r], ix.const(d)]
                 cells.append(self.low.place(at, self.low.round(value, self.node.dtype)))
             out.append(cells)

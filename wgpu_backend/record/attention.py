@@ -20,7 +20,7 @@ def record(backend, good, q, keys, values, bias, scale, softcap, blind, sink):
         tensors.append(bias)
     if sink is not None:
         tensors.append(backend.reshape(sink, (q.shape[1],)))
-    arg = (scale, softcap, bias is not None, sink is not None, blind and bias is not None)
+    arg = (scale, softcap, bias is not None, sink is not None, blind and bias is not None, None)
     args = (q, keys, values, bias, scale, softcap, blind, sink)
     shape = q.shape[:3] + values.shape[3:]
     return backend._record("dot_product_attention", tensors, args, "attention", arg, q.dtype, shape)

@@ -157,10 +157,23 @@ def _byte(host, words, byte):
 def _attention(host, node, srcs):
     from emberlet.functional.transformer.dot_product_attention import dot_product_attention
 
-    scale, softcap, has_bias, has_sink, blind = node.arg
+    scale, softcap, has_bias, has_sink, blind, step = node.arg
+    if step is not None:
+        return _rounded_attention(host, srcs, scale, step)
     bias = srcs[3] if has_bias else None
     sink = srcs[-1] if has_sink else None
     return dot_product_attention(srcs[0], srcs[1], srcs[2], bias, scale, softcap, blind, sink)
+
+
+def _rounded_attention(host, srcs, scale, step):
+    """Attention whose weights are rounded to levels of `step` (level_attention.py)."""
+    from emberlet.functional.elementwise.activations import softmax
+    from emberlet.functional.quantized.quantization import dequantize_linear, quantize_linear
+
+    q, keys, values = srcs
+    scores = host.matmul(q, host.permute(keys, (0, 1, 3, 2)))
+    weights = softmax(host.binary("mul", scores, host.full((), scale, scores.dtype)))
+    return host.matmul(dequantize_linear(quantize_linear(weights, step), step), values)
 
 
 def _packed(host, node, srcs):

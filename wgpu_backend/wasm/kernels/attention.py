@@ -50,7 +50,7 @@ class _Attention:
     def __init__(self, item, stored, lanes, relaxed):
         node = item.anchor
         q, k, v = node.srcs[:3]
-        self.scale, self.softcap, has_bias, has_sink, self.blind = node.arg
+        self.scale, self.softcap, has_bias, has_sink, self.blind = node.arg[:5]
         self.lanes = lanes
         self.relaxed = relaxed
         batch, heads, self.length, self.size = q.shape
