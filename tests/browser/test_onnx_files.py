@@ -173,6 +173,16 @@ def test_the_lines_that_the_readme_shows_run(page: Page, folder: Path) -> None:
     np.testing.assert_allclose(found, np.repeat(expected, 2, axis=0), atol=1e-4)
 
 
+def test_the_image_of_the_compilers_memory_is_not_held_twice(page: Page) -> None:
+    """A worker that compiles holds 12 MB beside the memory of its Wasm, which is not counted; the image has 38 MB."""
+    held = page.evaluate("""async () => {
+      const { load } = await import("emberlet-web");
+      await load("digits.onnx", { cache: false, device: "wasm" });
+      return (await performance.measureUserAgentSpecificMemory()).bytes;
+    }""")
+    assert held < 30e6
+
+
 def test_it_is_the_module_that_the_command_writes(page: Page, folder: Path) -> None:
     assert command(["compile", str(DIGITS), "--out", str(folder / "digits.wasm")]) == 0
     found = page.evaluate("""async () => {

@@ -93,6 +93,7 @@ async function start() {
   });
   const pyodide = await Promise.race([loading, compiled.then(() => loading)]); // it would wait for what fails to arrive
   image = null;
+  delete pyodide._api.config._loadSnapshot; // Pyodide would keep the image, too
   postMessage({ ready: true });
   return pyodide;
 }
