@@ -118,7 +118,7 @@ def mobilenet() -> Case:
 def small(name: str) -> Case:
     with np.load(next((MODELS / name).glob("case*.npz"))) as held:
         shape = next(held[key].shape for key in held.files if key.startswith("in_"))
-    return images(MODELS / name / "model.onnx", shape[1:], 232)._replace(calibrating=32)
+    return images(MODELS / name / "model.onnx", shape[1:], 1032)._replace(calibrating=32)
 
 
 def residual() -> Case:
@@ -141,9 +141,9 @@ def llama() -> Case:
 
     sizes = Sizes()
     draw = np.random.default_rng(0)
-    empty = np.zeros((72, sizes.heads, 0, sizes.width // sizes.heads), np.float32)
+    empty = np.zeros((128, sizes.heads, 0, sizes.width // sizes.heads), np.float32)
     caches = {f"past_key_values.{n}.{what}": empty for n in range(sizes.layers) for what in ("key", "value")}
-    tokens = draw.integers(0, sizes.words, (72, 32))
+    tokens = draw.integers(0, sizes.words, (128, 32))
     return Case(decoder(sizes), {"tokens": tokens, **caches}, calibrating=64, language=True, dynamic=True)
 
 
@@ -244,7 +244,8 @@ def ours(path: Path, folder: Path, samples: Arrays, options: dict[str, Any], dyn
     """Write a quantized module, or the float one without options."""
     from emberlet.codegen import generate
     from emberlet.codegen.quantized import writing
-    from emberlet.host.cli.quantize.models import Dynamic, Source, Static
+    from emberlet.host.cli.quantize.models import Source
+    from emberlet.host.cli.quantize.rewritten import Dynamic, Static
     from emberlet.host.cli.quantize.samples import fitted
 
     folder.mkdir()

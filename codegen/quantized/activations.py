@@ -16,6 +16,7 @@ from emberlet.host.quantization.calibration import Range, grid_of
 
 from .floats import FUSED, MOVING, OTHERS, PRODUCTS, integers, masked, sensitive
 from .graph_names import Unused, drop_unused, keep_only, names_read, readers
+from .levels import Levels, levels_of
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto
@@ -205,10 +206,12 @@ def with_values(model: ModelProto, values: Mapping[str, Any]) -> ModelProto:
 
 
 def quantized(
-    model: ModelProto, ranges: Mapping[str, Range], keep: Collection[str] = (), others: bool = True
+    model: ModelProto, ranges: Mapping[str, Range], keep: Collection[str] = (), others: bool = True,
+    levels: Mapping[str, Levels] = {},
 ) -> ModelProto:  # fmt: skip
     """The prepared model in 8 bits. ranges: of the activations that `tensors` lists. keep: names of weights whose
-    operators stay in floats; others: whether those without weights are quantized."""
+    operators stay in floats; others: whether those without weights are quantized; levels: the integers of weights,
+    which are else the nearest."""
     import onnx
 
     found = onnx.ModelProto()
@@ -234,7 +237,7 @@ def quantized(
                 if not given[name].own:
                     node.input[i] = given[name].result
         if weight is not None:
-            _rounded(graph, unused, node, weight, constants, grids.get(reads[0]), done)
+            _rounded(graph, unused, node, weight, constants, grids.get(reads[0]), done, levels)
     given = {name: pair for name, pair in given.items() if name in read}
     for name, pair in given.items():
         if pair.own:  # the producer writes under another name, and the model's output keeps its own
@@ -294,13 +297,14 @@ def _grids(graph: GraphProto, ranges: Mapping[str, Range]) -> dict[str, tuple[fl
 def _rounded(
     graph: GraphProto, unused: Unused, node: NodeProto, weight: tuple[str, list[int]],
     constants: Mapping[str, Any], grid: tuple[float, int] | None, done: dict[tuple[str, int], str],
+    given: Mapping[str, Levels],
 ) -> None:  # fmt: skip
     """Replace a product's weight and its bias by integers that are dequantized. done: the result for each weight and
     axis of outputs."""
     from onnx import numpy_helper
 
     name, axes = weight
-    w = numpy_helper.to_array(constants[name]).astype(np.float64)
+    w = numpy_helper.to_array(constants[name])
     flags = {a.name: a.i for a in node.attribute if a.type == 2}
     axis = PRODUCTS[node.op_type]
     if node.op_type == "MatMul":
@@ -308,12 +312,9 @@ def _rounded(
     elif flags.get("transB") or (node.op_type == "ConvTranspose" and flags.get("group", 1) != 1):
         axis = 0
     own = axes[axis]  # the outputs' axis in the initializer
-    scale = np.abs(w).max(tuple(i for i in range(w.ndim) if i != own)) / 127
-    scale = np.where(scale > 0, scale, 1.0).astype(np.float32)
+    levels, scale = levels_of(w, own, given.get(name))
     key = name, own
     if key not in done:
-        shape = [-1 if i == own else 1 for i in range(w.ndim)]
-        levels = np.clip(np.rint(w / scale.astype(np.float64).reshape(shape)), -127, 127).astype(np.int8)
         again = any(held == name for held, _ in done)  # along another axis
         done[key] = _constant(graph, unused, f"{name}_{own}" if again else name, levels, scale, own)
     reader = node if node.input[1] == name else next(n for n in graph.node if node.input[1] in n.output)

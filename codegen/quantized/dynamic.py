@@ -19,6 +19,7 @@ from emberlet.store.quantizing import is_large
 from .activations import weight_of
 from .floats import PRODUCTS
 from .graph_names import Unused, drop_unused, graphs_of, keep_only, names_read
+from .levels import Levels, levels_of
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto, TensorProto
@@ -26,15 +27,17 @@ if TYPE_CHECKING:
 KINDS = {*PRODUCTS} - {"ConvTranspose"}  # which no operator of integers computes
 
 
-def quantized(model: ModelProto, keep: Collection[str] = ()) -> ModelProto:
+def quantized(
+    model: ModelProto, keep: Collection[str] = (), chosen: Mapping[str, Levels] = {}
+) -> ModelProto:  # fmt: skip
     """A copy of the prepared model (activations.py) in which every product and convolution with a constant float32
-    weight multiplies integers, in branches and bodies, too. keep: names of weights whose operators stay in floats.
-    Raises UnsupportedError if it is no valid ONNX."""
+    weight multiplies integers, in branches and bodies, too. keep: names of weights whose operators stay in floats;
+    chosen: the integers of weights, which are else the nearest. Raises UnsupportedError if it is no valid ONNX."""
     import onnx
 
     found = onnx.ModelProto()
     found.CopyFrom(model)
-    writer = _Writer(found.graph, keep)
+    writer = _Writer(found.graph, keep, chosen)
     writer.rewrite(found.graph, {})
     drop_unused(found.graph)
     try:
@@ -58,8 +61,8 @@ class Product(NamedTuple):
 class _Writer:
     """Rewrites the graphs of a model; new initializers are those of its main graph, which all others see."""
 
-    def __init__(self, main: GraphProto, keep: Collection[str]) -> None:
-        self.main, self.keep = main, keep
+    def __init__(self, main: GraphProto, keep: Collection[str], chosen: Mapping[str, Levels]) -> None:
+        self.main, self.keep, self.chosen = main, keep, chosen
         self.unused = Unused(main)
         self.held: dict[tuple[Any, ...], list[str]] = {}  # the constants of each weight
 
@@ -99,7 +102,7 @@ class _Writer:
         axis = PRODUCTS[node.op_type]
         if not is_large(w.shape, axis) or not np.isfinite(w).all():
             return None
-        levels, scales = levels_of(w, axis)
+        levels, scales = levels_of(w, axis, self.chosen.get(name))
         bias = node.input[2] if len(node.input) > 2 else ""
         return Product(node, name, levels, scales * np.float32(flags.get("alpha", 1.0)), bias)
 
@@ -158,15 +161,6 @@ class _Writer:
                 self.main.initializer.append(numpy_helper.from_array(np.ascontiguousarray(x), stem + end))
             self.held[key] = [stem + end for end in ends]
         return self.held[key]
-
-
-def levels_of(w: Any, axis: int) -> tuple[Any, Any]:
-    """(int8 levels, a float32 scale for each slice along the axis) of weights; the largest is 127."""
-    w = np.asarray(w, np.float64)
-    scales = np.abs(w).max(tuple(i for i in range(w.ndim) if i != axis), initial=0) / 127
-    scales = np.where(scales > 0, scales, 1.0).astype(np.float32)
-    spread = scales.astype(np.float64).reshape([-1 if i == axis else 1 for i in range(w.ndim)])
-    return np.clip(np.rint(w / spread), -127, 127).astype(np.int8), scales
 
 
 def _constants(graph: GraphProto) -> dict[str, TensorProto]:

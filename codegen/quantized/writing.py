@@ -27,12 +27,12 @@ def sign(model: ModelProto) -> None:
 
 class Scheme:
     """How a model is quantized: the arguments of `Module.quantize_weights`. keep: layers that stay floats; method: how
-    the weights are chosen by samples; activations: "dynamic", or None for floats."""
+    the weights are chosen by samples; activations: "dynamic", layer -> (scale, zero point), or None for floats."""
 
     def __init__(
         self, bits: int = 8, mode: str = "symmetric", level: str | int | tuple[int, int] = "channel",
         calibration: str = "min-max", keep: Sequence[str] = (), method: str = "rtn", scale_dtype: str = "float32",
-        value_dtype: str | None = None, activations: str | None = None,
+        value_dtype: str | None = None, activations: str | Mapping[str, Any] | None = None,
     ) -> None:  # fmt: skip
         from emberlet.functional.quantized.weights import WeightScheme
 
@@ -77,19 +77,31 @@ class Scheme:
             self.activations,
         )  # fmt: skip
 
+    def with_activations(self, activations: str | Mapping[str, Any] | None) -> Scheme:
+        """The same for a model whose layers quantize their inputs so."""
+        return Scheme(
+            self.bits, self.mode, self.level, self.calibration, self.keep, self.method, self.scale_dtype,
+            self.value_dtype, activations,
+        )  # fmt: skip
+
     def code(self) -> str:
         """The call, as Python."""
         given = [f"bits={self.bits}"]
         defaults = (
             ("mode", "symmetric"), ("level", "channel"), ("calibration", "min-max"), ("input_scales", False),
-            ("scale_dtype", "float32"), ("value_dtype", None), ("activations", None),
+            ("scale_dtype", "float32"), ("value_dtype", None),
         )  # fmt: skip
         given += [f"{key}={_literal(getattr(self, key))}" for key, value in defaults if getattr(self, key) != value]
+        if isinstance(self.activations, str):
+            given.append(f"activations={_literal(self.activations)}")
+        elif self.activations is not None:  # a line for each layer
+            grids = (f"{_literal(n)}: {grid}" for n, grid in self.activations.items() if n not in self.keep)
+            given.append("activations={\n" + "".join(f"                {each},\n" for each in grids) + "            }")
         if self.keep:
             kept = ", ".join(_literal(name) for name in self.keep)
             given.append(f"keep=[{kept}]")
         line = f"self.quantize_weights({', '.join(given)})"
-        if len(line) > 80:
+        if len(line) > 80 or "\n" in line:
             line = "self.quantize_weights(\n" + "".join(f"            {each},\n" for each in given) + "        )"
         return line
 

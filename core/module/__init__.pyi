@@ -146,12 +146,13 @@ class Module:
 
         target: a path, or a binary file open for writing (with `format`). filter: which parameters (see `load_from`).
         rename: their names in the file. layout: "pytorch" for dense weights as (d_output, d_input) and a batch
-        norm's num_batches_tracked; GGUF always has it. names: "burn" for Burn's names of norms. precision: as in
+        norm's num_batches_tracked; GGUF always has it. names: "burn" for Burn's names of norms,
+        and packed weights as Burn's quantized tensors. precision: as in
         `save_file`. metadata: text -> text. overwrite: replace a file that exists. shard: several safetensors files of at
         most so many bytes.
 
         Raises ExistsError, an EmberletError and a FileExistsError, DTypeError for what the format cannot hold, OSError."""
-    def quantize_weights(self, bits: int = ..., mode: str = ..., level: str | int | tuple[int, int] = ..., calibration: str = ..., filter: Filtering | None = ..., fake: bool = ..., keep: Sequence[str] = ..., *, input_scales: bool = ..., method: str = ..., samples: Sequence[Any] | None = ..., correct_bias: bool = ..., tell: Callable[[str], None] = ..., scale_dtype: DType | str = ..., value_dtype: DType | str | None = ..., activations: str | None = ...) -> list[str]:
+    def quantize_weights(self, bits: int = ..., mode: str = ..., level: str | int | tuple[int, int] = ..., calibration: str = ..., filter: Filtering | None = ..., fake: bool = ..., keep: Sequence[str] = ..., *, input_scales: bool = ..., method: str = ..., samples: Sequence[Any] | None = ..., correct_bias: bool = ..., tell: Callable[[str], None] = ..., scale_dtype: DType | str = ..., value_dtype: DType | str | None = ..., activations: str | Mapping[str, Any] | None = ...) -> list[str]:
         """Store the weights of layers in 8, 4 or 2 bits (QuantizedWeight); returns the names of these layers: Linear,
         convolutions, Embedding, Bilinear, and those within recurrent layers and attention. Layers with 1
         or 2 weights a channel stay floats: a file would not tell their bits. Lazy weights stay lazy.
@@ -162,8 +163,9 @@ class Module:
         weight (see `load_from`); keep: names of layers that stay as they are. scale_dtype: that of the scales, float32,
         float16, bfloat16, float8_e8m0fnu or float8_e4m3fn;
         value_dtype: None for integers, float8_e4m3fn, float8_e5m2 or float4_e2m1fn (WeightScheme). fake: keep
-        the weights and only compute with quantized ones (FakeQuantizedWeight). activations: "dynamic" lets Linear and
-        convolutions multiply integers, to which they quantize their inputs by the range of each call; None: floats.
+        the weights and only compute with quantized ones (FakeQuantizedWeight). activations: None for floats; else Linear
+        and convolutions multiply integers, to which they quantize their inputs: "dynamic", by the range of each call;
+        "static", from the smallest to the largest of their inputs over `samples`; {layer: (scale, zero point)}, as it says.
 
         method: "rtn" rounds each weight to the nearest. "gptq" corrects weights of Linear and of convolutions that are
         left to round for the error of the others (Frantar et al. 2022); "awq" multiplies weights of Linear by a number for

@@ -246,7 +246,8 @@ def save_into(
 
     target: a path, or a binary file open for writing (with `format`). filter: which parameters (see `load_from`).
     rename: their names in the file. layout: "pytorch" for dense weights as (d_output, d_input) and a batch
-    norm's num_batches_tracked; GGUF always has it. names: "burn" for Burn's names of norms. precision: as in
+    norm's num_batches_tracked; GGUF always has it. names: "burn" for Burn's names of norms,
+    and packed weights as Burn's quantized tensors. precision: as in
     `save_file`. metadata: text -> text. overwrite: replace a file that exists. shard: several safetensors files of at
     most so many bytes.
 
@@ -255,9 +256,9 @@ def save_into(
     from ..store.sources import from_module
     from ..store.writing import is_gguf, save
 
-    blocks = is_gguf(target, format)
-    layout = "pytorch" if blocks else layout
-    store = from_module(self, filter=filter, layout=layout, names=names, precision=precision, blocks=blocks)
+    packed = "blocks" if is_gguf(target, format) else None
+    layout = "pytorch" if packed else layout
+    store = from_module(self, filter=filter, layout=layout, names=names, precision=precision, packed=packed)
     if rename is not None:
         store = store.rename(rename)
     return save(store, target, format=format, metadata=metadata, overwrite=overwrite, shard=shard)
@@ -292,8 +293,9 @@ def quantize_weights(
     weight (see `load_from`); keep: names of layers that stay as they are. scale_dtype: that of the scales, float32,
     float16, bfloat16, float8_e8m0fnu or float8_e4m3fn;
     value_dtype: None for integers, float8_e4m3fn, float8_e5m2 or float4_e2m1fn (WeightScheme). fake: keep
-    the weights and only compute with quantized ones (FakeQuantizedWeight). activations: "dynamic" lets Linear and
-    convolutions multiply integers, to which they quantize their inputs by the range of each call; None: floats.
+    the weights and only compute with quantized ones (FakeQuantizedWeight). activations: None for floats; else Linear
+    and convolutions multiply integers, to which they quantize their inputs: "dynamic", by the range of each call;
+    "static", from the smallest to the largest of their inputs over `samples`; {layer: (scale, zero point)}, as it says.
 
     method: "rtn" rounds each weight to the nearest. "gptq" corrects weights of Linear and of convolutions that are
     left to round for the error of the others (Frantar et al. 2022); "awq" multiplies weights of Linear by a number for

@@ -93,7 +93,7 @@ class QuantizedLayer:
         self.input, self.output = input, output
 
     def _given(self, x):
-        """x as integers, their scale and zero point."""
+        """x as the integers that the layer multiplies, their scale and zero point."""
         if self.input == "dynamic":
             return dynamic_quantize_linear(x)
         scale, zero = self.input
@@ -154,12 +154,12 @@ class QuantizedLinear(QuantizedLayer, Linear):
     def forward(self, x):
         """x (…, d_input) -> (…, d_output). Raises ShapeError for another last axis."""
         w = self.weight
-        if self.input is not None:
-            return self._of_integers(x)
-        if w.scheme.value is not None or w.levels is not None or w._keeps():
+        if self.input is None and (w.scheme.value is not None or w.levels is not None or w._keeps()):
             return linear(x, w.val(), value(self.bias))
         if w.input_scale is not None:
             x = x * w.input_scale.val().astype(x.dtype)
+        if self.input is not None:
+            return self._of_integers(x)
         return matmul_nbits(
             x, w.values.val(), w.scales(), value(w.zero_point), bias=value(self.bias),
             rows=self.d_input, columns=self.d_output, bits=w.bits, block_size=w.block_size,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from math import prod
 from typing import Any
 
@@ -36,6 +36,7 @@ VALUES = {8: ("Q8S", dtypes.int8), 4: ("Q4S", dtypes.int4), 2: ("Q2S", dtypes.in
 MAX_BLOCK = 255  # a block's extent is a byte of the scheme
 MAX_AXES = 5
 Level = str | int | tuple[int, int]
+Grids = str | Mapping[str, Any] | None
 METHODS = ("rtn", "gptq", "awq")  # of weight_methods, which needs NumPy
 # The layers with packed weights.
 PACKED: dict[type, type] = {
@@ -58,16 +59,7 @@ def quantized(s: Snapshot, bits: int, level: str | int | tuple[int, ...], calibr
     value, dtype = VALUES[bits]
     unit = 32 // bits
     nbytes = -(-s.size // unit) * 4 + 4 * prod(grid)
-    size = None
-    if block:
-        size = (
-            ("dtype", "F32"),
-            ("size", (("len", len(block)), ("storage", [*block, *[1] * (MAX_AXES - len(block))]))),
-        )
-    scheme = (
-        ("block", size), ("mode", "Symmetric"), ("store", (("PackedU32", 0),)), ("tensor", None if block else "F32"),
-        ("value", value),
-    )  # fmt: skip
+    scheme = quantized_scheme(value, block)
 
     def levels() -> tuple[Tensor, Tensor, Tensor]:
         return _levels(s.tensor(), block or s.shape, grid, bits, calibration)
@@ -83,6 +75,20 @@ def quantized(s: Snapshot, bits: int, level: str | int | tuple[int, ...], calibr
     )  # fmt: skip
     out.quantized = Quantized(scheme, read, nbytes)
     return out
+
+
+def quantized_scheme(
+    value: str, block: tuple[int, ...] | None, scale: str = "F32"
+) -> tuple[tuple[str, Any], ...]:  # fmt: skip
+    """The scheme of a quantized tensor in a burnpack: values in 32-bit words, and one scale or that of each block."""
+    size = None
+    if block:
+        extents = (("len", len(block)), ("storage", [*block, *[1] * (MAX_AXES - len(block))]))
+        size = (("dtype", scale), ("size", extents))
+    return (
+        ("block", size), ("mode", "Symmetric"), ("store", (("PackedU32", 0),)), ("tensor", None if block else scale),
+        ("value", value),
+    )  # fmt: skip
 
 
 def _block(s: Snapshot, level: str | int | tuple[int, ...]) -> tuple[int, ...] | None:
@@ -148,17 +154,21 @@ def quantize_weights(
     module: Module, bits: int, mode: str, level: Level, calibration: str, filter: Filtering, fake: bool,
     kept: Sequence[str], input_scales: bool = False, method: str = "rtn", samples: Sequence[Any] | None = None,
     correct_bias: bool = False, tell: Callable[[str], None] | None = None, scale: Any = "float32", value: Any = None,
-    activations: str | None = None,
+    activations: Grids = None,
 ) -> list[str]:  # fmt: skip
     """See Module.quantize_weights."""
     if activations is not None:
-        _check_dynamic(activations, mode, level, fake, input_scales or method == "awq", scale, value)
+        _check_integers(module, activations, mode, level, fake, scale, value)
+    if activations == "static" and method != "awq":  # the other methods look at integers
+        activations = _static(module, samples, tell)
     names = _quantize(
         module, bits, mode, level, calibration, filter, fake, kept, input_scales, method, samples, correct_bias, tell,
-        scale, value,
+        scale, value, activations,
     )  # fmt: skip
+    if activations == "static":  # of the inputs times AWQ's scales
+        activations = _static(module, samples, tell)
     if activations is not None:
-        _compute_with_integers(module, names)
+        _compute_with_integers(module, names, activations)
     if not fake:
         layers = {
             name[:-1]: layer.weight.scale for name, _, layer, _ in layers_with_weights(module) if name[:-1] in names
@@ -167,40 +177,65 @@ def quantize_weights(
     return names
 
 
-def _check_dynamic(
-    activations: str, mode: str, level: Level, fake: bool, scaled: bool, scale: Any, value: Any
+def _check_integers(
+    module: Module, activations: Grids, mode: str, level: Level, fake: bool, scale: Any, value: Any
 ) -> None:  # fmt: skip
-    """Raise UnsupportedError unless layers with such weights can quantize their inputs."""
-    if activations != "dynamic":
-        raise UnsupportedError(f"activations is None or 'dynamic', found {activations!r}; for ranges from samples "
-                               'call codegen.quantize(…, activations="static")')  # fmt: skip
+    """Raise UnsupportedError unless layers with such weights can quantize their inputs so."""
+    if activations not in ("static", "dynamic") and not isinstance(activations, Mapping):
+        raise UnsupportedError(
+            "activations is None, 'dynamic', 'static', or (scale, zero point) of the input of each layer by its name, "
+            f"found {activations!r}"
+        )
     whole = mode == "symmetric" and level in ("tensor", "channel") and str(scale) == "float32" and value is None
-    if fake or scaled or not whole:
+    if fake or not whole:
         raise UnsupportedError(
             "layers that quantize their inputs have symmetric weights of integers with one float32 scale for a channel "
-            "or all: leave out activations, or mode, level, scale_dtype, value_dtype, fake, input_scales and awq"
+            "or all: leave out activations, or mode, level, scale_dtype, value_dtype and fake"
+        )
+    known = dict(multiplying(module))
+    unknown = [] if isinstance(activations, str) else [name for name in activations if name not in known]
+    if unknown:
+        raise UnsupportedError(
+            f"activations names {unknown[0]!r}, which is no layer that multiplies integers; these are "
+            f"{', '.join(known) or 'none'}"
         )
 
 
-def _compute_with_integers(module: Module, names: Collection[str]) -> None:
-    """Let layers quantize their inputs by the range of each call. Those of gates stay as they are: recurrent layers
-    read their weights."""
+def _static(module: Module, samples: Any, tell: Callable[[str], None] | None) -> dict[str, tuple[float, int]]:
+    """The grids of the layers' inputs over samples, from the smallest to the largest."""
+    require("choosing ranges by samples", "numpy")
+    from .weight_methods.ranges import grids
+
+    return grids(module, dict(multiplying(module)), _calls(samples), "minmax", 100.0, tell or (lambda _: None))[0]
+
+
+def multiplying(module: Module) -> Iterator[tuple[str, Any]]:
+    """(name, layer) of those that can multiply integers. Those of gates cannot: recurrent layers read their weights."""
     for name, container, layer, _ in layers_with_weights(module):
-        whole = isinstance(layer, (QuantizedLinear, QuantizedConv)) and "GateController" not in container
-        if whole and name[:-1] in names:
-            layer.input = "dynamic"
+        whole = type(layer) in PACKED and not isinstance(layer, Embedding)
+        if (whole or isinstance(layer, (QuantizedLinear, QuantizedConv))) and "GateController" not in container:
+            yield name[:-1], layer
+
+
+def _compute_with_integers(module: Module, names: Collection[str], activations: Grids) -> None:
+    """Let layers quantize their inputs: by the range of each call, or to grids of their own."""
+    for name, layer in multiplying(module):
+        grid = activations.get(name) if isinstance(activations, Mapping) else activations
+        if name in names and grid is not None:
+            layer._grids(None, grid, None)
 
 
 def _quantize(
     module: Module, bits: int, mode: str, level: Level, calibration: str, filter: Filtering, fake: bool,
     kept: Sequence[str], input_scales: bool = False, method: str = "rtn", samples: Sequence[Any] | None = None,
     correct_bias: bool = False, tell: Callable[[str], None] | None = None, scale: Any = "float32", value: Any = None,
+    activations: Grids = None,
 ) -> list[str]:  # fmt: skip
-    """Quantize without a warning."""
+    """Quantize without a warning. activations: how layers quantize their inputs while a method looks at samples."""
     bits, level = _index(bits), _index(level)
     scheme = WeightScheme(bits, mode, level, calibration, scale, value)
     if method != "rtn" or correct_bias:
-        return _by_samples(module, scheme, filter, fake, kept, method, samples, correct_bias, tell)
+        return _by_samples(module, scheme, filter, fake, kept, method, samples, correct_bias, tell, activations)
     keep = filter_of(filter)
     made: dict[tuple[int, int], Module] = {}  # shared weights stay shared
     changes, names, known = [], [], set()
@@ -237,7 +272,7 @@ def _index(n: Any) -> Any:
 
 def _by_samples(
     module: Module, scheme: WeightScheme, filter: Filtering, fake: bool, kept: Sequence[str], method: str,
-    samples: Sequence[Any] | None, correct_bias: bool, tell: Callable[[str], None] | None,
+    samples: Sequence[Any] | None, correct_bias: bool, tell: Callable[[str], None] | None, activations: Grids,
 ) -> list[str]:  # fmt: skip
     """`quantize_weights` by a method that looks at samples."""
     if method not in METHODS:
@@ -254,20 +289,16 @@ def _by_samples(
         raise UnsupportedError(
             f"{method} takes blocks of one channel, not of several; give another level or leave it out"
         )
-    several = isinstance(samples, Iterable) and not hasattr(samples, "shape") and not isinstance(samples, (str, dict))
-    calls = [each if isinstance(each, (list, tuple)) else (each,) for each in samples] if several and samples else []
-    if not calls:
-        raise UnsupportedError(
-            "choosing weights needs samples: a list of the arguments of calls, each a tuple of them or the only one; "
-            f"found {'none' if several else type(samples).__name__}"
-        )
+    calls = _calls(samples)
     for param in module.params():
         param.val()  # a lazy one of the copy would have a value of its own
     made = module.clone()
     level = scheme.level if scheme.rows == 1 else (scheme.rows, scheme.level)
     parts = scheme.bits, scheme.mode, level, scheme.calibration
     dtypes_of = {"scale": scheme.scale, "value": scheme.codebook or scheme.value}
-    _quantize(made, *parts, filter, False, kept, method == "awq", **dtypes_of)
+    found = _quantize(made, *parts, filter, False, kept, method == "awq", **dtypes_of)
+    if activations is not None and method != "awq":
+        _compute_with_integers(made, found, activations)
     copies = {name: layer for name, _, layer, _ in layers_with_weights(made)}
     pairs = {name[:-1]: (layer, copies[name]) for name, _, layer, _ in layers_with_weights(module)}
     choose(module, made, calls, scheme, method, correct_bias, pairs, tell or (lambda _: None))
@@ -278,6 +309,18 @@ def _by_samples(
         for key, param in copies[name].named_params():  # this module keeps its own Params, so that shared ones stay so
             dict(layer.named_params())[key].set(param.val())
     return names
+
+
+def _calls(samples: Any) -> list[Any]:
+    """The arguments of each call. Raises UnsupportedError if there are none."""
+    several = isinstance(samples, Iterable) and not hasattr(samples, "shape") and not isinstance(samples, (str, dict))
+    calls = [each if isinstance(each, (list, tuple)) else (each,) for each in samples] if several and samples else []
+    if not calls:
+        raise UnsupportedError(
+            "choosing weights or ranges needs samples: a list of the arguments of calls, each a tuple of them or the "
+            f"only one; found {'none' if several else type(samples).__name__}"
+        )
+    return calls
 
 
 def layers_with_weights(module: Module) -> Iterator[tuple[str, str, Any, int]]:

@@ -127,7 +127,8 @@ def test_the_onnx_file_holds_the_same_weights(
         (["--onnx", "qdq", "--scheme", "32"], "blocks of 32 weights over several axes"),
         (["--onnx", "qdq", "--scheme", "ue4m3"], "scales of two levels"),
         (["--onnx", "qdq", "--bits", "4", "--scheme", "e2m1"], "onnxruntime reads no weights of float4_e2m1fn"),
-        (["--onnx", "qdq", "--activations"], "leave out --onnx"),
+        (["--onnx", "nbits", "--activations"], "give onnx qdq or qoperator"),
+        (["--onnx", "qoperator"], "add static activations"),
     ],
 )
 def test_schemes_that_onnx_lacks_are_refused(
@@ -272,7 +273,7 @@ def test_equalized_and_corrected_activations_are_onnxruntimes(
     [
         (["--weights", "best"], "'best' is none of rtn, gptq, awq, equalize and bias"),
         (["--weights", "gptq,awq"], "give one of rtn, gptq, awq"),
-        (["--weights", "gptq", "--activations"], "leave out gptq and awq"),
+        (["--weights", "awq", "--activations"], "leave out awq"),
         (["--weights", "gptq", "--bits", 4, "--scheme", "32,e2m1"], "gptq chooses integers"),
         (["--scheme", "symmetric,affine"], "'symmetric' and 'affine' contradict each other"),
         (["--scheme", "tensor,32"], "'tensor' and '32' contradict each other"),
@@ -489,9 +490,9 @@ def test_layers_that_are_kept_stay_float(digits: Path, data: Path, tmp_path: Pat
     ("words", "why"),
     [(["--keep-worst", 4], "keeping the worst 4 leaves none of the 4 layers to quantize; keep 3 at most"),
      (["--keep-worst", 3, "--keep", "fc1"], "keeping the worst 3 leaves none"),
-     (["--method", "entropy"], "add --activations"),
+     (["--method", "entropy"], "(--activations); leave them out"),
      (["--keep", "conv1", "--keep", "conv2", "--keep", "fc1", "--keep", "fc2"], "keeping these leaves none"),
-     (["--percentile", 99], "add --activations")],
+     (["--percentile", 99], "(--activations); leave them out")],
 )  # fmt: skip
 def test_options_that_leave_nothing_to_quantize_or_to_choose_are_refused(
     words: list[Any], why: str, digits: Path, data: Path, tmp_path: Path, emberlet: Any
@@ -814,8 +815,8 @@ def test_activations_by_the_range_of_each_call(digits: Path, data: Path, tmp_pat
 
 @pytest.mark.parametrize(
     ("words", "why"),
-    [(["--bits", 4], "needs weights of 8 bits"), (["--method", "entropy"], "leave out --method"),
-     (["--onnx", "qdq"], "leave out --onnx"), (["--weights", "awq"], "leave out gptq and awq")],
+    [(["--bits", 4], "need weights of 8 bits"), (["--method", "entropy"], "leave them out"),
+     (["--onnx", "qdq"], "leave out onnx"), (["--weights", "awq"], "leave out awq")],
 )  # fmt: skip
 def test_what_the_range_of_each_call_leaves_no_choice_of_is_refused(
     words: list[Any], why: str, digits: Path, data: Path, tmp_path: Path, emberlet: Any

@@ -32,8 +32,10 @@ def held() -> tuple[Any, Any]:
              "correct_bias": True, "keep_worst": 1},
         ),
         (["--onnx", "nbits", "--weights", "equalize"], {"onnx": "nbits", "equalize": True}),
+        (["--activations", "--weights", "gptq", "--onnx", "qoperator"],
+         {"activations": "static", "weights": "gptq", "onnx": "qoperator"}),
     ],
-    ids=["weights", "static", "dynamic", "gptq", "onnx"],
+    ids=["weights", "static", "dynamic", "gptq", "onnx", "operators"],
 )  # fmt: skip
 def test_the_call_writes_and_reports_what_the_command_does(
     words: list[str], named: dict[str, Any], held: tuple[Any, Any], digits: Path, tmp_path: Path, emberlet: Any
@@ -68,7 +70,9 @@ def test_a_generated_module_and_the_array_of_its_only_input(
         ({"activations": "statically"}, "static, dynamic, found 'statically'"),
         ({"weights": "best"}, "rtn, gptq, awq, found 'best'"),
         ({"method": "mse"}, 'activations="static"'),
-        ({"activations": "static", "weights": "gptq"}, "leave out weights"),
+        ({"activations": "static", "weights": "awq"}, "leave out awq"),
+        ({"activations": "static", "onnx": "nbits"}, "qdq or qoperator"),
+        ({"onnx": "qoperator"}, "add static activations"),
         ({"activations": "dynamic", "bits": 4}, "leave out bits"),
         ({"activations": "static", "percentile": 5}, "more than 50"),
         ({"keep": ["fc9"]}, "conv1, conv2, fc1, fc2"),

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from emberlet.codegen.quantized.writing import Scheme
-from emberlet.host.cli.quantize.models import Static
+from emberlet.host.cli.quantize.rewritten import Static
 from emberlet.host.quantization.calibration import METHODS
 from emberlet.micro.builder.build import taken_apart
 from emberlet.micro.builder.from_ir import read_graph

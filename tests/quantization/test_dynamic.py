@@ -200,17 +200,11 @@ def test_layers_of_a_module_quantize_their_inputs() -> None:
 
 @pytest.mark.parametrize(
     "options",
-    [{"mode": "affine"}, {"level": 4}, {"fake": True}, {"scale_dtype": "float16"}, {"input_scales": True},
-     {"bits": 4, "value_dtype": "nf4"}],
+    [{"mode": "affine"}, {"level": 4}, {"fake": True}, {"scale_dtype": "float16"}, {"bits": 4, "value_dtype": "nf4"}],
 )  # fmt: skip
 def test_weights_that_integers_are_not_multiplied_with_are_refused(options: dict[str, Any]) -> None:
     with pytest.raises(UnsupportedError, match="leave out activations"):
         nn.Linear(8, 4).quantize_weights(activations="dynamic", **options)
-
-
-def test_other_activations_are_refused() -> None:
-    with pytest.raises(UnsupportedError, match="activations is None or 'dynamic', found 'static'"):
-        nn.Linear(8, 4).quantize_weights(activations="static")
 
 
 def test_a_matrix_that_is_read_in_two_forms_has_integers_of_both() -> None:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...functional.convolution import padding_pairs
+from ...functional.quantized.quantization import dequantize_linear
 from ...nn.conv import Conv
 from ...nn.conv_transpose import ConvTranspose
 from ...nn.linear import Linear
@@ -157,12 +158,20 @@ def moments(module: Any, layers: Mapping[str, Any], group: Group, samples: Seque
     draw = np.random.default_rng(0)
 
     def see(name: str, layer: Any, x: Any, _: Any) -> None:
-        x = np.asarray(x)
+        x = _multiplied(layer, x)
         parts = rows(layer, x.astype(np.float32) if x.dtype.itemsize < 4 else x, draw)
         if parts is not None:
             found.setdefault(name, Moments()).add(parts)
 
     _run(module, layers, group, samples, see)
+    return found
+
+
+def _multiplied(layer: Any, x: Any) -> Array:
+    """x as the layer multiplies it: rounded to its integers, if it has some."""
+    if getattr(layer, "input", None) is not None and x.dtype.is_float:
+        x = dequantize_linear(*layer._given(x))
+    found: Array = np.asarray(x)
     return found
 
 

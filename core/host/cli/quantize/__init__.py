@@ -10,20 +10,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ....errors import EmberletError
-from ....functional.quantized.weights import WeightScheme
 from ...extras import missing, require
 from ..plain import noted, plain
 from ..progress import step
+from .checks import FORMS, METHODS, PERCENTILE, WEIGHTS, check
 
 if TYPE_CHECKING:
     from .library import Made
     from .models import Source
 
-WEIGHTS = ("rtn", "gptq", "awq")  # store/weight_methods, which needs NumPy
 SCALES = {"float16": "float16", "bfloat16": "bfloat16", "e8m0": "float8_e8m0fnu", "ue4m3": "float8_e4m3fn"}
 VALUES = {"e4m3": "float8_e4m3fn", "e5m2": "float8_e5m2", "e2m1": "float4_e2m1fn", "nf4": "nf4"}
-PERCENTILE = 99.99
-METHODS = ("minmax", "moving-average", "percentile", "entropy", "mse")  # quantization/calibration.py, which needs NumPy
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -57,16 +54,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--onnx",
-        choices=("qdq", "nbits"),
+        choices=FORMS,
         help="write an ONNX file with the quantized weights, too: DequantizeLinear of integers, or MatMulNBits for "
-        "products of matrices",
+        "products of matrices; with static activations qdq (the default) or qoperator, operators on integers",
     )
     parser.add_argument(
         "--activations",
         nargs="?",
         const="static",
         choices=("static", "dynamic"),
-        help="quantize activations to 8 bits, too: static, by the samples' ranges (the default; ONNX files), or "
+        help="quantize activations to 8 bits, too: static, by the samples' ranges (the default), or "
         "dynamic, the inputs of products by the range of each call",
     )
     parser.add_argument(
@@ -111,8 +108,6 @@ def run(arguments: argparse.Namespace) -> int:
 
     method, equalize, bias = weight_words(arguments.weights)
     words = scheme_words(arguments.scheme, arguments.bits)
-    integers = "dynamic" if arguments.activations == "dynamic" and not arguments.model.endswith(".onnx") else None
-    scheme = writing.Scheme(arguments.bits, **words, method=method, activations=integers)
     with step("reading samples"):
         columns, labels = taken(read(arguments.calibration, arguments.samples), arguments.labels)
         columns = _preprocessed(columns, arguments.preprocess)
@@ -131,11 +126,10 @@ def run(arguments: argparse.Namespace) -> int:
         )  # fmt: skip
         fit(source.inputs)
     source.check(arguments.keep, arguments.keep_worst)
-    scheme = scheme.keeping(arguments.keep)
+    scheme = source.scheme(writing.Scheme(arguments.bits, **words, method=method, keep=arguments.keep))
     out, inputs = Path(arguments.out), [*source.files, *arguments.calibration]
     text = writing.quantizing(source.text, scheme)
-    with_onnx = bool(arguments.activations or arguments.onnx) and integers is None
-    writing.check(out, source.stem, text, inputs, arguments.force, with_onnx)
+    writing.check(out, source.stem, text, inputs, arguments.force, source.writes_onnx)
 
     made = library.measured(
         source, scheme, samples, labels=labels, correct_bias=bias, keep_worst=arguments.keep_worst,
@@ -218,30 +212,15 @@ def weight_words(text: str) -> tuple[str, bool, bool]:
 
 
 def _check(a: argparse.Namespace) -> None:
-    method = weight_words(a.weights)[0]
-    if a.activations and method != "rtn":
-        raise EmberletError("--activations rounds weights to the nearest: leave out gptq and awq")
-    if a.activations and a.onnx:
-        raise EmberletError("--activations writes an ONNX file itself: leave out --onnx")
-    words = scheme_words(a.scheme, a.bits)
-    if not a.activations and (a.method or a.percentile != PERCENTILE):
-        raise EmberletError("--method and --percentile choose the ranges of activations: add --activations")
-    if a.activations == "dynamic" and (a.method or a.percentile != PERCENTILE):
-        raise EmberletError("--activations dynamic takes the range of each call: leave out --method and --percentile")
-    WeightScheme(a.bits, words["mode"], words["level"], "min-max", words["scale_dtype"], words["value_dtype"])
-    if words["value_dtype"] is not None and method != "rtn":
-        raise EmberletError(f"--weights {a.weights}: {method} chooses integers; leave it out, or the float values of "
-                            f"--scheme {a.scheme}")  # fmt: skip
-    if not 50 < a.percentile <= 100:
-        raise EmberletError(f"--percentile is {a.percentile:g}, expected more than 50 and at most 100")
+    words = {"bits": a.bits, **scheme_words(a.scheme, a.bits)}
+    check(
+        a.model, scheme=words, weights=weight_words(a.weights)[0], activations=a.activations,
+        method=a.method or METHODS[0], percentile=a.percentile, onnx=a.onnx, keep_worst=a.keep_worst,
+    )  # fmt: skip
     if a.samples < 1:
         raise EmberletError(f"--samples is {a.samples}, expected 1 or more")
-    if a.keep_worst < 0:
-        raise EmberletError(f"--keep-worst is {a.keep_worst}, expected 0 or more")
     if a.fail_below is not None and not 0 <= a.fail_below <= 1:
         raise EmberletError(f"--fail-below is {a.fail_below:g}, expected a share from 0 to 1")
-    if a.activations and (a.bits != 8 or scheme_words(a.scheme, 8) != scheme_words("channel", 8)):
-        raise EmberletError("--activations needs weights of 8 bits with the scheme symmetric,channel")
     _backends(a.time)
 
 

@@ -14,8 +14,11 @@ from ....backend import names
 from ....errors import ArgumentError, UnsupportedError
 from ...quantization.comparison import accuracy, compare
 from ...quantization.report import Report
-from . import METHODS, PERCENTILE, WEIGHTS, measuring
-from .models import Dynamic, Source, Static, nbytes
+from . import measuring
+from .checks import PERCENTILE, check
+from .models import Source, nbytes
+from .ranged import OfEachCall, Ranged
+from .rewritten import Dynamic, Static
 from .samples import fitted
 
 Tell = Callable[[str], None]
@@ -52,7 +55,7 @@ def quantize(
     sample, or the array of a model with one input; labels: the class of each. bits, mode, level, scale_dtype,
     value_dtype, correct_bias, keep: as in `Module.quantize_weights`, and weights its `method`. equalize: scale channels
     of consecutive layers (ONNX files). activations: None for floats, "static" for ranges from the samples by `method`
-    and `percentile` (ONNX files), "dynamic" for the range of each call. keep_worst: how many of the layers that lose
+    and `percentile`, "dynamic" for the range of each call. keep_worst: how many of the layers that lose
     most stay in float. backends: those to measure times on. out: a folder to write the module, its weights, the
     report's page and, with activations or `onnx`, an ONNX file to, under `name`; force: also over files that others
     wrote. tell(text) is called with what is being done.
@@ -70,7 +73,13 @@ def quantize(
             "samples are arrays by the names of the inputs, or the only one, with a row for each sample, and labels as "
             f"many numbers; found {lengths or 'none'}"
         )
-    _check(weights, activations, method, percentile, onnx, keep_worst)
+    words: dict[str, Any] = {
+        "bits": bits, "mode": mode, "level": level, "scale_dtype": scale_dtype, "value_dtype": value_dtype
+    }  # fmt: skip
+    check(
+        str(model), scheme=words, weights=weights, activations=activations, method=method, percentile=percentile,
+        onnx=onnx, keep_worst=keep_worst,
+    )  # fmt: skip
     keep, backends = ([given] if isinstance(given, str) else list(given) for given in (keep, backends))
     unknown = [each for each in backends if each.partition(":")[0] not in names()]
     if unknown:
@@ -83,21 +92,13 @@ def quantize(
         return held
 
     tell = tell or (lambda _: None)
-    integers = "dynamic" if activations == "dynamic" and not path.endswith(".onnx") else None
-    scheme = writing.Scheme(
-        bits, mode, level, keep=keep, method=weights, scale_dtype=scale_dtype, value_dtype=value_dtype,
-        activations=integers,
-    )  # fmt: skip
-    if activations and str(scheme) != str(writing.Scheme()):
-        raise UnsupportedError("activations need weights of 8 bits, symmetric, a scale for each channel: leave out "
-                               "bits, mode, level, scale_dtype and value_dtype, or activations")  # fmt: skip
     source = source_of(path, name, activations, method, percentile, equalize, onnx, fit, tell)
     fit(source.inputs)
     source.check(keep, keep_worst)
+    scheme = source.scheme(writing.Scheme(**words, keep=keep, method=weights))
     if out is not None:
-        with_onnx = bool(activations or onnx) and integers is None
         text = writing.quantizing(source.text, scheme)
-        writing.check(Path(out), source.stem, text, source.files, force, with_onnx)
+        writing.check(Path(out), source.stem, text, source.files, force, source.writes_onnx)
     made = measured(
         source, scheme, held, labels=labels, correct_bias=correct_bias, keep_worst=keep_worst, backends=backends,
         how=said(weights, equalize, correct_bias), tell=tell,
@@ -107,41 +108,20 @@ def quantize(
     return Quantized(made.model, made.report)
 
 
-def _check(
-    weights: str, activations: str | None, method: str, percentile: float, onnx: str | None, keep_worst: int
-) -> None:  # fmt: skip
-    """Raise UnsupportedError for words that are none, or exclude each other."""
-    for named, given, known in (
-        ("weights", weights, WEIGHTS), ("activations", activations, (None, "static", "dynamic")),
-        ("method", method, METHODS), ("onnx", onnx, (None, "qdq", "nbits")),
-    ):  # fmt: skip
-        if given not in known:
-            raise UnsupportedError(f"{named} is one of {', '.join(map(str, known))}, found {given!r}")
-    if activations and (onnx or weights != "rtn"):
-        raise UnsupportedError(
-            "activations round weights to the nearest and write an ONNX file themselves: leave out weights and onnx"
-        )
-    if activations != "static" and (method != METHODS[0] or percentile != PERCENTILE):
-        raise UnsupportedError('method and percentile choose the ranges of activations="static"; leave them out')
-    if not 50 < percentile <= 100:
-        raise UnsupportedError(f"percentile is {percentile:g}, expected more than 50 and at most 100")
-    if keep_worst < 0:
-        raise UnsupportedError(f"keep_worst is {keep_worst}, expected 0 or more")
-
-
 def source_of(
     path: str, name: str | None, activations: str | None, method: str, percentile: float, equalize: bool,
     onnx: str | None, fit: Callable[[Any], Any], tell: Tell,
 ) -> Source:  # fmt: skip
     """The float model and its variants. fit: a function from inputs to samples."""
-    if activations == "static":
-        return Static(path, name, fit, method, percentile, tell, equalize)
-    if activations and path.endswith(".onnx"):
-        return Dynamic(path, name, equalize)
-    found = Source(path, name, equalize, onnx)
+    if path.endswith(".onnx") and activations:
+        if activations == "dynamic":
+            return Dynamic(path, name, equalize)
+        return Static(path, name, fit, method, percentile, tell, equalize, onnx or "qdq")
+    if activations == "dynamic":
+        return OfEachCall(path, name, equalize, onnx)
     if activations:
-        found.activations = Dynamic.activations
-    return found
+        return Ranged(path, name, fit, method, percentile, tell, equalize, onnx)
+    return Source(path, name, equalize, onnx)
 
 
 def measured(
@@ -152,6 +132,7 @@ def measured(
     the parts that take long."""
     with during("choosing weights"):
         source.choose(scheme, correct_bias, samples, tell)
+        scheme = source.scheme(scheme)
     some = measuring.few(source, samples)
     marked = None if labels is None else labels[: measuring.count(some)]
     worst, alone = measuring.layers(source, scheme, samples, tell)

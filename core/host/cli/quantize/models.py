@@ -18,7 +18,6 @@ from ....errors import EmberletError, UnsupportedError
 from ....store.quantizing import is_large, layers_with_weights
 from ...extras import require
 from ...other_formats import refusal
-from ...quantization.calibration import OF_EXTREMES, Observed, range_of
 from .. import model as models
 from ..model import Input, Loaded
 
@@ -28,10 +27,14 @@ Arrays = Mapping[str, NDArray[Any]]
 class Source:
     """A float model. model: with its weights, on NumPy; text: the source of its module; stem: the name of its files;
     files: those it was read from; layers: those whose weights can be quantized, with their numbers of weights;
-    activations: how they are calibrated; planless: why the model has no plan on NumPy, once it ran there.
+    activations: how they are calibrated; integers: by what the layers of the module quantize their inputs, as
+    `Module.quantize_weights` takes it; writes_onnx: whether there is an ONNX file of the result; planless: why the
+    model has no plan on NumPy, once it ran there.
     """
 
     activations: str | None = None
+    integers: str | Mapping[str, Any] | None = None
+    writes_onnx = False
     notes: tuple[str, ...] = ()
     planless = ""
     text: str
@@ -42,6 +45,7 @@ class Source:
         """form: of the ONNX file that is written, too, None for none (codegen/quantized/packing.py)."""
         self.files = (path,)
         self.form = form
+        self.writes_onnx = self.writes_onnx or form is not None
         if form and not path.endswith(".onnx"):
             raise EmberletError("onnx needs the ONNX file: quantize that instead of the generated module")
         self.chosen: dict[str, dict[str, Any]] = {}
@@ -116,6 +120,10 @@ class Source:
             many = len(self.layers)
             raise EmberletError(f"keeping {how} leaves none of the {many} layers to quantize; keep {many - 1} at most")
 
+    def scheme(self, scheme: Scheme) -> Scheme:
+        """The scheme with what it says of activations."""
+        return scheme.with_activations(self.integers)
+
     def choose(self, scheme: Scheme, correct_bias: bool, samples: Arrays, tell: Callable[[str], None]) -> None:
         """Choose the weights by samples, once for all variants."""
         if scheme.method == "rtn" and not correct_bias:
@@ -134,7 +142,7 @@ class Source:
     def _choose_in(self, made: Any, names: Collection[str]) -> None:
         """Set the chosen weights and biases of layers."""
         if self.chosen:
-            for name, layer in _layers(made).items():
+            for name, layer in layers_of(made).items():
                 for key, param in layer.named_params():
                     if name in names and name in self.chosen:
                         param.set(self.chosen[name][key])
@@ -151,14 +159,14 @@ class Source:
 
         weights: dict[str, Any] = {}
         biases: dict[str, Any] = {}
-        packed = {name: layer for name, layer in _layers(made).items() if hasattr(layer.weight, "scheme")}
+        packed = {name: layer for name, layer in layers_of(made).items() if hasattr(layer.weight, "scheme")}
         initializers = {t.name for t in self.proto.graph.initializer}
         users: dict[str | None, list[str]] = {}  # of each initializer
         for key, each in self.record.items():
-            users.setdefault(_origin(each), []).append(key.removesuffix(".weight"))
+            users.setdefault(origin_of(each), []).append(key.removesuffix(".weight"))
         for name, layer in packed.items():
             value = self.record.get(f"{name}.weight")
-            held = None if value is None else _origin(value)
+            held = None if value is None else origin_of(value)
             if value is None or held is None or held not in initializers:
                 raise UnsupportedError(
                     f"onnx: the weight of {name} is no initializer of the file; leave it in float with --keep {name}"
@@ -166,7 +174,7 @@ class Source:
             placed = packing.Placed(layer.weight, hasattr(value.source, "matrix"))
             self._check_shared(held, users[held], packed, placed.is_same(weights.setdefault(held, placed)))
             if "bias" in self.chosen.get(name, {}):
-                biases[_origin(self.record[f"{name}.bias"]) or ""] = np.asarray(layer.bias.val(), np.float32)
+                biases[origin_of(self.record[f"{name}.bias"]) or ""] = np.asarray(layer.bias.val(), np.float32)
         with refusing(self.files[0]):
             read = graph_names.readers(self.proto.graph)
             if any(len(read.get(held, ())) != 1 for held in biases):
@@ -194,13 +202,13 @@ class Source:
             )
 
 
-def _layers(model: Any) -> dict[str, Any]:
+def layers_of(model: Any) -> dict[str, Any]:
     return {name.removesuffix("."): layer for name, _, layer, _ in layers_with_weights(model)}
 
 
 def _params(model: Any) -> dict[str, dict[str, Any]]:
     """The values of each layer's parameters."""
-    return {name: {key: param.val() for key, param in layer.named_params()} for name, layer in _layers(model).items()}
+    return {name: {key: param.val() for key, param in layer.named_params()} for name, layer in layers_of(model).items()}
 
 
 def prepared(path: str, equalize: bool, option: str) -> Any:
@@ -214,153 +222,7 @@ def prepared(path: str, equalize: bool, option: str) -> Any:
         return equalization.equalized(found) if equalize else found
 
 
-class Rewritten(Source):
-    """A float model whose activations are quantized too: variants are what codegen writes of a rewritten ONNX model."""
-
-    def __init__(self, path: str, name: str | None, equalize: bool) -> None:
-        if not path.endswith(".onnx"):
-            raise EmberletError("static activations need the ONNX file: quantize that instead of the generated module")
-        self.proto = prepared(path, equalize, "activations")
-        super().__init__(path, name)
-        self._initializers = {key: _origin(value) for key, value in self.record.items()}
-        self._biases: dict[str, tuple[str, NDArray[Any]]] = {}  # layer -> its initializer, and the corrected values
-
-    def rewritten(self, proto: Any, keep: Collection[str], others: bool) -> Any:
-        """The ONNX model in 8 bits. keep: weights that stay floats; others: whether operators without weights are
-        quantized, too."""
-        raise NotImplementedError
-
-    def _of_onnx(self, path: str, name: str | None, equalize: bool) -> None:
-        self.stem = file_stem(name or Path(path).stem)
-        self._take_onnx(self.proto)
-
-    def choose(self, scheme: Scheme, correct_bias: bool, samples: Arrays, tell: Callable[[str], None]) -> None:
-        """Correct the biases of the ONNX model; its weights are rounded to the nearest."""
-        super().choose(scheme, correct_bias, samples, tell)
-        from emberlet.codegen.quantized import graph_names
-
-        read = graph_names.readers(self.proto.graph) if self.chosen else {}
-        for name, values in self.chosen.items():
-            held = self._initializers.get(f"{name}.bias")
-            if held is not None and "bias" in values and len(read.get(held, ())) == 1:
-                self._biases[name] = held, np.asarray(values["bias"], np.float32)
-
-    def _proto(self, keep: Collection[str], others: bool) -> Any:
-        from emberlet.codegen.quantized import activations
-
-        biases = dict(both for name, both in self._biases.items() if name not in keep)
-        with refusing(self.files[0]):
-            proto = self.rewritten(activations.with_values(self.proto, biases), self._held(keep), others)
-        sign(proto)
-        return proto
-
-    def _held(self, names: Collection[str]) -> set[str]:
-        """The initializers of these layers' weights."""
-        return {held for name in names if (held := self._initializers.get(f"{name}.weight")) is not None}
-
-    def _made(self, scheme: Scheme, proto: Any, keep: Collection[str]) -> tuple[Any, str]:
-        """(the model of a quantized ONNX model, the source of its module): as codegen writes it. keep: layers of the
-        float model that stay as they are; the weights of others that no integers multiply, those of embeddings and
-        recurrent layers, are quantized at the end of its `__init__`."""
-        loaded, text, record = self.translated(proto)
-        floats = self._held(keep)
-        weights = {name: record.get(f"{name}.weight") for name in _layers(loaded.model)}
-        origins = {name: _origin(value) for name, value in weights.items() if value is not None}
-        kept = [name for name, held in origins.items() if held in floats or (held is None and name in keep)]
-        rest = scheme.with_keep(kept)
-        names = rest.apply(loaded.model)
-        return loaded.model, quantizing(text, rest) if names else text
-
-    def variant(self, scheme: Scheme, only: Collection[str] | None = None) -> Any:
-        keep: Collection[str] = scheme.keep
-        if only is not None:  # layers that read the same weight are quantized together
-            held, of = self._held(only), self._initializers
-            keep = tuple(n for n in self.layers if n not in only and of.get(f"{n}.weight") not in held)
-        return self._made(scheme, self._proto(keep, only is None), keep)[0]
-
-    def final(self, scheme: Scheme) -> tuple[Any, str, dict[str, bytes]]:
-        from emberlet.codegen.quantized import activations
-
-        proto = self._proto(scheme.keep, True)
-        return *self._made(scheme, proto, scheme.keep), {self.stem + ".onnx": activations.serialized(proto)}
-
-
-class Static(Rewritten):
-    """A float model whose activations have ranges from samples."""
-
-    def __init__(
-        self, path: str, name: str | None, samples: Callable[[Sequence[Input]], Arrays], method: str, percentile: float,
-        tell: Callable[[str], None], equalize: bool = False,
-    ) -> None:  # fmt: skip
-        from emberlet.codegen.quantized import activations
-
-        super().__init__(path, name, equalize)
-        with refusing(path):
-            tensors = activations.tensors(self.proto)
-            observed = activations.observed(self.proto, tensors)
-        self.activations = method
-        seen = self._observed(observed, tensors, samples(self.inputs), tell)
-        self.ranges = {name: range_of(found, method, percentile) for name, found in seen.items()}
-        if not self.ranges:
-            raise UnsupportedError(
-                f"{path}: no activation can be quantized by samples; leave out activations, or let each call find its "
-                'ranges: activations="dynamic", --activations dynamic'
-            )
-
-    def rewritten(self, proto: Any, keep: Collection[str], others: bool) -> Any:
-        from emberlet.codegen.quantized import activations
-
-        return activations.quantized(proto, self.ranges, keep, others)
-
-    def _observed(
-        self, proto: Any, tensors: Sequence[str], samples: Arrays, tell: Callable[[str], None]
-    ) -> dict[str, Observed]:
-        from emberlet.codegen import load
-
-        model = load(proto, "numpy")
-        names = [o.name for o in proto.graph.output]
-        rows = calls(self.inputs, samples, 1)  # as `emberlet micro build` shows them
-        seen = {name: Observed(len(rows), self.activations not in OF_EXTREMES) for name in tensors}
-        infinite: set[str] = set()
-        for k, given in enumerate(rows):
-            tell(f"calibrating: {k + 1} of {len(rows)}")
-            results = model(*given)
-            values = dict(zip(names, results if isinstance(results, tuple) else (results,), strict=True))
-            values.update({i.name: x for i, x in zip(self.inputs, given, strict=True)})
-            for name, found in seen.items():
-                x = np.asarray(values[name])
-                if x.dtype.kind != "f":
-                    continue
-                if np.isfinite(x).all():
-                    found.add(x)
-                else:  # it has no range
-                    infinite.add(name)
-        self.notes = tuple(
-            f"{name} becomes NaN or infinite on a sample and stays in float" for name in sorted(infinite)
-        )
-        return {name: found for name, found in seen.items() if found.average is not None and name not in infinite}
-
-
-class Dynamic(Rewritten):
-    """A float model whose products quantize their inputs by the range of each call."""
-
-    activations = "by the range of each call"
-
-    def __init__(self, path: str, name: str | None, equalize: bool = False) -> None:
-        super().__init__(path, name, equalize)
-        had = {t.name for t in self.proto.graph.initializer}
-        if all(t.name in had for t in self._proto((), True).graph.initializer):
-            raise UnsupportedError(
-                f"{path}: no product or convolution has a constant float32 weight; leave out activations"
-            )
-
-    def rewritten(self, proto: Any, keep: Collection[str], others: bool) -> Any:
-        from emberlet.codegen.quantized import dynamic
-
-        return dynamic.quantized(proto, keep)
-
-
-def _origin(value: Any) -> str | None:
+def origin_of(value: Any) -> str | None:
     held = getattr(value.source, "matrix", value)
     return held.origin if isinstance(held.origin, str) else None
 

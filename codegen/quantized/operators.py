@@ -1,0 +1,219 @@
+"""An ONNX model of QuantizeLinear and DequantizeLinear (activations.py) with operators on integers in their place, as
+onnxruntime's format QOperator has them: QLinearConv and QLinearMatMul of the standard, QGemm, QLinearAdd and their
+peers of com.microsoft. Needs the package onnx.
+
+A product whose sums are not quantized at once, since a bias in float or another function follows, becomes MatMulInteger
+or ConvInteger, and its sums are scaled in float. What has no form on integers stays between the two.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from .floats import FUSED, MOVING
+from .graph_names import Unused, drop_unused, keep_only, names_read, readers
+
+if TYPE_CHECKING:
+    from onnx import GraphProto, ModelProto, NodeProto
+
+MICROSOFT = "com.microsoft"
+ONE = {"Sigmoid": "QLinearSigmoid", "LeakyRelu": "QLinearLeakyRelu", "AveragePool": "QLinearAveragePool",
+       "GlobalAveragePool": "QLinearGlobalAveragePool"}  # fmt: skip
+TWO = {"Add": "QLinearAdd", "Mul": "QLinearMul"}
+SMALL = MOVING - {"Dropout"}  # which take integers as they are
+
+
+class Real(NamedTuple):
+    """A tensor that is dequantized: the names of its integers, scale and zero point."""
+
+    integers: str
+    scale: str
+    zero: str
+
+
+def of_integers(model: ModelProto) -> ModelProto:
+    """A copy of a model that `activations.quantized` made, with operators on integers."""
+    import onnx
+
+    found = onnx.ModelProto()
+    found.CopyFrom(model)
+    graph = found.graph
+    _Writer(graph).rewrite()
+    _drop_dead(graph)
+    if any(n.domain == MICROSOFT for n in graph.node) and all(o.domain != MICROSOFT for o in found.opset_import):
+        found.opset_import.add(domain=MICROSOFT, version=1)
+    return found
+
+
+class _Writer:
+    """Rewrites the nodes of a graph. real: the tensors that are dequantized, by name; after: the QuantizeLinear that
+    alone reads what a node gives, by the name of the node's result; gone: results that no node makes any more."""
+
+    def __init__(self, graph: GraphProto) -> None:
+        from onnx import numpy_helper
+
+        self.graph = graph
+        self.unused = Unused(graph)
+        self.values = {t.name: t for t in graph.initializer}
+        self.array = lambda name: numpy_helper.to_array(self.values[name])
+        self.real = {n.output[0]: Real(*n.input) for n in graph.node if n.op_type == "DequantizeLinear"}
+        self.uses = readers(graph)
+        self.outputs = {o.name for o in graph.output}
+        self.gone: set[str] = set()
+
+    def rewrite(self) -> None:
+        nodes: list[NodeProto] = []
+        for node in self.graph.node:
+            if node.output[0] not in self.gone:
+                nodes += self.written(node) or [node]
+        del self.graph.node[:]
+        self.graph.node.extend(nodes)
+
+    def written(self, node: NodeProto) -> list[NodeProto] | None:
+        """What stands in the place of a node; None for itself."""
+        if node.domain not in ("", "ai.onnx") or len(node.output) != 1:
+            return None
+        given = [self.real.get(name) for name in node.input]
+        if node.op_type in ("Conv", "MatMul", "Gemm"):
+            if given[0] is None or given[1] is None:
+                return None
+            return self.product(node, given) or self.sums(node, given[0], given[1])
+        after = self.quantized(node)
+        if after is None or not given or given[0] is None:
+            return None
+        if node.op_type in SMALL:
+            return self.moved(node, given[0], after)
+        if any(one is None for one in given):
+            return None
+        return self.other(node, [one for one in given if one is not None], after)
+
+    def quantized(self, node: NodeProto) -> NodeProto | None:
+        """The QuantizeLinear that alone reads what a node gives, also behind a relu or a clip that its integers cut
+        anyway."""
+        between: list[NodeProto] = []
+        last = node.output[0]
+        while last not in self.outputs and len(self.uses.get(last, ())) == 1:
+            after = self.uses[last][0]
+            if after.op_type == "QuantizeLinear" and after.input[0] == last:
+                if not all(self.cuts(each, after) for each in between):
+                    return None
+                return after
+            if after.op_type not in FUSED:
+                return None
+            between.append(after)
+            last = after.output[0]
+        return None
+
+    def cuts(self, node: NodeProto, after: NodeProto) -> bool:
+        """Whether the ends of the integers cut off whatever a relu or a clip does."""
+        low, high = (0.0, np.inf) if node.op_type == "Relu" else (-np.inf, np.inf)
+        for i, name in enumerate(node.input[1:]):
+            if name and name not in self.values:
+                return False
+            if name:
+                low, high = (float(self.array(name)), high) if i == 0 else (low, float(self.array(name)))
+        scale, zero = float(self.array(after.input[1])), int(self.array(after.input[2]))
+        least = 0 if self.array(after.input[2]).dtype == np.uint8 else -128
+        return bool(np.rint(low / scale) + zero <= least and np.rint(high / scale) + zero >= least + 255)
+
+    def taken(self, node: NodeProto, after: NodeProto) -> str:
+        """The name of the integers that a node gives now, in the place of the nodes from it to QuantizeLinear."""
+        last = node.output[0]
+        while last != after.input[0]:
+            last = self.uses[last][0].output[0]
+            self.gone.add(last)
+        self.gone.add(after.output[0])
+        return str(after.output[0])
+
+    def product(self, node: NodeProto, given: list[Real | None]) -> list[NodeProto] | None:
+        """A product that gives integers; None where it cannot."""
+        after = self.quantized(node)
+        options = _options(node)
+        x, w, bias = given[0], given[1], given[2] if len(given) > 2 else None
+        plain = not options.get("transA") and options.get("alpha", 1.0) == options.get("beta", 1.0) == 1.0
+        if after is None or not plain or x is None or w is None or (any(node.input[2:3]) and bias is None):
+            return None
+        if bias is not None and self.array(bias.integers).dtype != np.int32:
+            return None
+        parts, results = [*x, *w], list(after.input[1:3])
+        whole = [] if bias is None else [bias.integers]
+        if node.op_type == "Conv":
+            return [self.made("QLinearConv", [*parts, *results, *whole], node, after, options)]
+        if node.op_type == "MatMul":
+            return [self.made("QLinearMatMul", [*parts, *results], node, after, {})]
+        inputs = [*parts, *(whole or [""]), *results]
+        return [self.made("QGemm", inputs, node, after, {"transB": int(options.get("transB", 0))}, MICROSOFT)]
+
+    def sums(self, node: NodeProto, x: Real, w: Real) -> list[NodeProto] | None:
+        """A product of integers whose sums are scaled in float, where nothing but MatMulInteger or ConvInteger is
+        needed: a Gemm has a bias, or another form."""
+        from onnx import TensorProto, helper
+
+        levels, zero = (self.values.get(name) for name in (w.integers, w.zero))
+        if node.op_type == "Gemm" or levels is None or zero is None or any(node.input[2:3]):
+            return None
+        if self.array(w.zero).any() or (node.op_type == "MatMul" and len(levels.dims) != 2):
+            return None
+        y = node.output[0]
+        stem = self.unused.stem(y, "_sums", "_floats", "_scales")
+        scales = self.array(w.scale).astype(np.float32) * self.array(x.scale).astype(np.float32)
+        if node.op_type == "Conv":
+            scales = scales.reshape(-1, *[1] * (len(levels.dims) - 2))
+        kind = "ConvInteger" if node.op_type == "Conv" else "MatMulInteger"
+        self.add(stem + "_scales", scales)
+        return [
+            helper.make_node(kind, [x.integers, w.integers, x.zero], [stem + "_sums"], node.name, **_options(node)),
+            helper.make_node("Cast", [stem + "_sums"], [stem + "_floats"], stem + "_Cast", to=TensorProto.FLOAT),
+            helper.make_node("Mul", [stem + "_floats", stem + "_scales"], [y], stem + "_Mul"),
+        ]
+
+    def moved(self, node: NodeProto, x: Real, after: NodeProto) -> list[NodeProto] | None:
+        """An operator that moves or selects elements, between one grid and the same."""
+        from onnx import NodeProto
+
+        grids = [[self.array(name) for name in names] for names in (x[1:], after.input[1:3])]
+        if any(a != b for a, b in zip(*grids, strict=True)) or node.output[0] != after.input[0]:
+            return None
+        made = NodeProto()
+        made.CopyFrom(node)
+        made.input[0], made.output[0] = x.integers, self.taken(node, after)
+        return [made]
+
+    def other(self, node: NodeProto, given: list[Real], after: NodeProto) -> list[NodeProto] | None:
+        options, results = _options(node), list(after.input[1:3])
+        parts = [name for one in given for name in one]
+        if node.op_type in TWO:
+            return [self.made(TWO[node.op_type], [*parts, *results], node, after, {}, MICROSOFT)]
+        if node.op_type == "Concat":
+            return [self.made("QLinearConcat", [*results, *parts], node, after, options, MICROSOFT)]
+        if node.op_type in ONE:
+            return [self.made(ONE[node.op_type], [*parts, *results], node, after, options, MICROSOFT)]
+        return None
+
+    def made(
+        self, kind: str, inputs: list[str], node: NodeProto, after: NodeProto, options: dict[str, Any],
+        domain: str = "",
+    ) -> NodeProto:  # fmt: skip
+        from onnx import helper
+
+        return helper.make_node(kind, inputs, [self.taken(node, after)], node.name, domain=domain, **options)
+
+    def add(self, name: str, x: Any) -> None:
+        from onnx import numpy_helper
+
+        self.graph.initializer.append(numpy_helper.from_array(np.ascontiguousarray(x), name))
+
+
+def _options(node: NodeProto) -> dict[str, Any]:
+    from onnx import helper
+
+    return {a.name: helper.get_attribute_value(a) for a in node.attribute}
+
+
+def _drop_dead(graph: GraphProto) -> None:
+    """Drop what dequantized integers that only operators on integers read now, and constants that nothing reads."""
+    read = {*names_read(graph.node)} | {o.name for o in graph.output}
+    keep_only(graph.node, [n.op_type != "DequantizeLinear" or n.output[0] in read for n in graph.node])
+    drop_unused(graph)
