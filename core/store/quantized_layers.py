@@ -250,6 +250,8 @@ def _packed_so(layer: Any, weight: QuantizedWeight, real: Snapshot, layout: str 
     axis = 1 - weight.axis if turned else weight.axis
     if found.axis != axis and found.along is not None:
         found = found.along(axis) or found
+    if found.size < weight.block_size and found.joined is not None:
+        found = found.joined(weight.block_size) or found
     same = (
         real.shape == (own[::-1] if turned else own)
         and found.axis == axis

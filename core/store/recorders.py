@@ -125,7 +125,7 @@ class Recorder:
 
     def save_module(self, module: Any, path: Any) -> Any:
         """What `module.save_file(path, recorder)` does: a file with Burn's names in layers of its own."""
-        return self.record(from_module(module, names="burn"), path)
+        return self.record(from_module(module, names="burn", packed="parts"), path)
 
     def load_module(self, module: Any, path: Any) -> Any:
         """What `module.load_file(path, recorder)` does."""

@@ -25,7 +25,8 @@ class Packed(NamedTuple):
     of zero; affine: whether something is subtracted; read: levels uint8 (channels, blocks, size), scales float32
     (channels, blocks), and None or what is subtracted, (channels, blocks), on the host; points: the level of zero of
     each block, float32 (channels, blocks), where blocks have their own, in place of `zero` and what is subtracted;
-    along: where all weights have one scale, a function that gives the same with channels along another axis.
+    along: where all weights have one scale, a function that gives the same with channels along another axis. joined: a
+    function that gives the same in longer blocks of so many weights, None where their parts have several scales.
     """
 
     axis: int
@@ -36,6 +37,7 @@ class Packed(NamedTuple):
     read: Callable[[], tuple[Tensor, Tensor, Tensor | None]]
     points: Callable[[], Tensor] | None = None
     along: Callable[[int], Packed | None] | None = None
+    joined: Callable[[int], Packed | None] | None = None
 
     @property
     def symmetric(self) -> bool:

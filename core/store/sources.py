@@ -71,38 +71,41 @@ def from_module(
     layout: str = "burn",
     names: str | None = None,
     precision: str | None = None,
-    blocks: bool = False,
+    packed: str | None = None,
 ) -> Store:
     """The parameters of a module as a store, for `save_into` and for another module's `load_from`.
 
     layout: "pytorch" transposes dense weights, adds the `num_batches_tracked` of batch norms, and joins the weights of
     recurrent layers and attention as PyTorch does (LSTM's weight_ih_l0, in_proj_weight); names: "burn" for
-    Burn's names; blocks: each packed weight as one tensor with its integers, for GGUF; the rest as in
-    `Module.save_into`. Values are read on access.
+    Burn's names; packed: how packed weights are held: "parts", the values, scales and others, each by its name;
+    "burn", as Burn's quantized tensors, the default with Burn's names; "blocks", each as one tensor with its integers,
+    for GGUF; the rest as in `Module.save_into`. Values are read on access.
     """
     if layout not in LAYOUTS:
         raise LoadError(f"layout is one of {', '.join(LAYOUTS)}, found {layout!r}")
     if names not in (None, "burn"):
         raise LoadError(f"names is None or 'burn', found {names!r}")
+    packed = packed or ("burn" if names and layout == "burn" else "parts")
     keep, others = filter_of(filter), burn_names(module) if names else {}
     found: dict[str, Snapshot] = {}
-    if blocks:
-        from .blocks import as_blocks, packs
+    from .blocks import as_blocks, as_burn, packs
+
     for place in places(module):
         if not keep(place.name, place.container):
             continue
         name = others.get(place.name, place.name)
         if name in found:
             raise LoadError(f"two parameters of {type(module).__name__} are called {name!r}")
-        if blocks and packs(place.holder):
-            whole = name.rpartition(".")[0]
+        if packed != "parts" and packs(place.holder):
+            whole, held = name.rpartition(".")[0], place.holder
             if whole not in found:
-                found[whole] = as_blocks(whole, place.holder)
+                burn = packed == "burn"
+                found[whole] = as_burn(whole, held, place.param.id.value) if burn else as_blocks(whole, held)
             continue
         s = _of_param(name, place.param)
         found |= _in_pytorch(name, place, s) if layout == "pytorch" else {name: s}
     if precision is not None:
-        found = in_precision(found, precision)
+        found |= in_precision({name: s for name, s in found.items() if s.quantized is None}, precision)
     if layout == "pytorch":
         found = joined(module, found)
     told = text_of(module) if layout == "burn" else None

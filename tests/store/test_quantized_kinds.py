@@ -318,7 +318,10 @@ def test_integers_of_a_file_that_burn_wrote_are_taken_as_they_are() -> None:
         if snapshot.packed is not None:
             levels, scale, _ = snapshot.packed.read()
             whole = (np.asarray(levels).astype(np.float32) - snapshot.packed.zero) * np.asarray(scale)[:, :, None]
-            found = whole.reshape(len(whole), -1)[:, : snapshot.shape[0]].T
+            axis = snapshot.packed.axis
+            others = [n for i, n in enumerate(snapshot.shape) if i != axis]
+            rows = whole.reshape(len(whole), -1)[:, : np.prod(others)]
+            found = np.moveaxis(rows.reshape(-1, *others), 0, axis)
             np.testing.assert_array_equal(found, np.asarray(opened[key + ".f32"]))  # as Burn dequantized it
             taken += 1
     assert taken

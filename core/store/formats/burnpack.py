@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import IO
+from math import prod
+from typing import IO, Any
 
 from ... import dtypes
 from ...backend import get_backend
@@ -12,6 +13,8 @@ from ...burnpack.limits import Limits, from_bytes
 from ...burnpack.quantized import layout_of, scheme_of, values_of
 from ...burnpack.writing import Source, plan, write
 from ...errors import FormatError
+from ...functional.movement.joining import concat
+from ...functional.quantized.weights import as_rows
 from ...host.schemes import in_words
 from ...module.layouts import KEY
 from ...tensor import Tensor
@@ -57,35 +60,61 @@ def _quantized(pack: Burnpack, name: str, where: str) -> Quantized:
 
 
 def _packed(pack: Burnpack, name: str, where: str) -> Packed | None:
-    """The integers of a matrix (inputs, channels) with one scale, one for each channel, or one for each block of a
-    channel's inputs; None for others."""
+    """The integers of a tensor with one scale, one for each channel, or one for each block of a matrix's channels; None
+    for others. Channels are the columns of a matrix whose blocks are one column wide, else along the first axis."""
     entry = pack.tensors[name]
     try:
-        s = scheme_of(entry.stored["QFloat"], entry.shape, where)
+        s: Any = scheme_of(entry.stored["QFloat"], entry.shape, where)
     except FormatError:  # reading it raises that, too
         return None
     shape = entry.shape
-    if len(shape) != 2 or s.value.is_float or s.tensor_scale is not None or 0 in shape:
+    if len(shape) < 2 or s.value.is_float or s.tensor_scale is not None or 0 in shape:
         return None
+    if s.block is None:
+        made = _along(pack, name, where, s, int(len(shape) == 2))
+        return made and made._replace(along=lambda axis: _along(pack, name, where, s, axis))
+    axis = 1 if len(shape) == 2 and s.block[1] == 1 else 0
+    return _along(pack, name, where, s, axis) if s.block[axis] == 1 else None
+
+
+def _along(pack: Burnpack, name: str, where: str, s: Any, axis: int) -> Packed | None:
+    """The integers with channels along an axis; None where the blocks of a channel are no runs of its weights."""
+    entry = pack.tensors[name]
+    shape, channels = entry.shape, entry.shape[axis]
     bits = int(entry.stored["QFloat"]["value"][1])  # native values of 4 and 2 bits are bytes
-    middle, size = 1 << (bits - 1), -(-shape[0] * bits // 8) * 8 // bits
-    if s.block is not None and s.block[0] < shape[0]:
-        size = s.block[0]
-    if (s.block is not None and s.block[1] != 1) or size * bits % 8:
-        return None
-    blocks = -(-shape[0] // size)
+    count, middle = prod(shape) // channels, 1 << (bits - 1)
+    size = -(-count * bits // 8) * 8 // bits
+    if s.block is not None and any(b < n for i, (b, n) in enumerate(zip(s.block, shape, strict=True)) if i != axis):
+        if len(shape) != 2 or s.block[1 - axis] * bits % 8:
+            return None
+        size = s.block[1 - axis]
+    blocks = -(-count // size)
 
     def read() -> tuple[Tensor, Tensor, None]:
         raw = pack.raw(name)
         _, n, grid, at = layout_of(entry, len(raw), where)
         backend = get_backend(None)
-        values = values_of(backend, raw[:n], s, shape)
-        levels = backend.pad(values.mT, ((0, 0), (0, blocks * size - shape[0])), 0.0) + float(middle)
-        scale = backend.from_bytes(raw[at:], s.scale, tuple(grid)).astype(dtypes.float32).mT
-        levels = levels.reshape((shape[1], blocks, size)).astype(dtypes.uint8)
-        return levels, backend.expand(scale, (shape[1], blocks)), None
+        values = as_rows(values_of(backend, raw[:n], s, shape), axis)
+        levels = backend.pad(values, ((0, 0), (0, blocks * size - count)), 0.0) + float(middle)
+        scale = as_rows(backend.from_bytes(raw[at:], s.scale, tuple(grid)).astype(dtypes.float32), axis)
+        levels = levels.reshape((channels, blocks, size)).astype(dtypes.uint8)
+        return levels, backend.expand(scale, (channels, blocks)), None
 
-    return Packed(1, bits, size, middle, False, read)
+    def joined(longer: int) -> Packed | None:
+        times = min(longer // size, blocks) if longer < count else blocks
+        if longer < count and longer % size:
+            return None
+        levels, scale, _ = read()
+        groups, backend = -(-blocks // times), levels.backend
+        firsts = [scale[:, k * times : k * times + 1] for k in range(groups)]
+        if any(bool((scale[:, k * times : (k + 1) * times] != first).any()) for k, first in enumerate(firsts)):
+            return None
+        rows = levels.reshape((channels, blocks * size))[:, : groups * longer]
+        rows = backend.pad(rows, ((0, 0), (0, groups * longer - rows.shape[1])), middle)
+        found = rows.reshape((channels, groups, longer)), concat(firsts, 1), None
+        return Packed(axis, bits, longer, middle, False, lambda: found)
+
+    return Packed(axis, bits, size, middle, False, read, joined=joined)
 
 
 def dump(store: Store, file: IO[bytes], metadata: dict[str, str]) -> int:

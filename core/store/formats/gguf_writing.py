@@ -89,7 +89,7 @@ def _kind(name: str, s: Snapshot) -> int:
         raise DTypeError(f"tensor {name!r} has {len(s.shape)} axes; those of GGUF have at most {MOST_AXES}")
     if s.blocks is not None:
         return TYPES[s.blocks[0]]
-    p = s.packed
+    p = s.packed if len(s.shape) == 2 else None
     if p is None:
         if s.dtype not in NUMBERS:
             raise DTypeError(f"tensor {name!r} is {s.dtype}, which GGUF has no type for")
