@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 
 from .assembly.driver import Kernel, Table
+from .assembly.driver.converted import is_converted
 from .assembly.variants import DSP, FAMILIES, RV32, THUMB
 from .emit.inputs import has_whole, in_grid, integers
 from .emit.kernels import DRIVE, assembly_kernels, driver_table, kernels_source
@@ -92,14 +93,12 @@ COSTS = {
 bytecode, and arguments of the calls there; from "call" to "turn" it is what a kernel in viper does; the rest is
 assembly."""
 
-RUN = (1250, 2250, 1130)
-"""Those of calling `run`, for each of FITTED."""
+RUN, WHOLE = (1250, 2250, 1130), (500, 800, 700)
+"""Those of calling `run`, for each of FITTED, and of a call that converts the numbers of the input, too."""
 
-WHOLE = (500, 800, 700)
-"""Those of a call that converts the numbers of the input and runs the model, where both are one."""
-
-ANSWERED = ((300, 290), (350, 440), (350, 380))
-"""Those of the list of a few numbers that machine code makes after such a call, and of each number."""
+ANSWERED, CONVERTED = ((260, 160), (370, 260), (310, 210)), (25, 65, 55)
+"""Those of the list of a few numbers that machine code makes after such a call, and of each number; of each number of
+the input that it converts."""
 
 RANKS, BYTES, WORDS, GET = (
     ((8000, 580), (10000, 730), (8000, 580)),
@@ -110,7 +109,7 @@ RANKS, BYTES, WORDS, GET = (
 """Those of an input, and of each number, for each of FITTED: features of trees in a list, bytes, and words, which are
 converted in bytecode. GET: of the output."""
 
-RANKED, COMPARED = (225, 225, 210), (35, 35, 35)
+RANKED, COMPARED = (225, 225, 210), (20, 28, 26)
 """Those of each feature of trees that a driver ranks, and of a forest, which compares them as they are."""
 
 SCORES = ((3000, 210), (4000, 300), (3500, 270))
@@ -122,11 +121,8 @@ NAMED = ((1000, 185), (1400, 265), (1150, 240))
 LARGE = ((90_000, 30), (110_000, 30), (90_000, 30))
 """Those of an output from a driver whose list is filled in machine code: half of the bytes that there are occur."""
 
-LISTED = ((5000, 372), (8500, 418), (7600, 358))
-"""Those of an output from a driver that is listed by an array."""
-
-ARRAY = (10_000, 20_000, 13_500)
-"""Those of making the array first."""
+LISTED, ARRAY = ((5000, 372), (8500, 418), (7600, 358)), (10_000, 20_000, 13_500)
+"""Those of an output from a driver that is listed by an array, and of making the array first."""
 
 DRIVEN = ((6000, 95), (7400, 95), (6000, 85))
 """The same for a list or an array of floats that a driver converts."""
@@ -140,11 +136,8 @@ COLUMN = (110, 110, 110)
 DEPTH = 6
 """The branches of a tree that a row goes through."""
 
-UNKNOWN = 4
-"""How often a loop turns whose length depends on the data."""
-
-RARE = 0.5
-"""The share of runs in which the body of an `if` is executed."""
+UNKNOWN, RARE = 4, 0.5
+"""How often a loop turns whose length depends on the data; the share of runs in which the body of an `if` runs."""
 
 
 Found = defaultdict[str, float]
@@ -162,8 +155,12 @@ def instructions(program: Program, arch: str) -> float:
     total = (WHOLE if at_once else RUN)[which] + sum(COSTS[key][which] * count for key, count in found.items())
     parts = [(_way(program, k, which, driven), port) for k, port in enumerate(program.inputs)]
     if at_once:
-        feature = (COMPARED if program.inputs[0].cuts and is_forest(program) else RANKED)[which]
-        parts = [((0, each if port.cuts is None else feature), port) for (_, each), port in parts]
+        port = program.inputs[0]
+        if port.cuts is not None:
+            each = (COMPARED if is_forest(program) else RANKED)[which]
+        else:
+            each = CONVERTED[which] if is_answered(program) and is_converted(port) else parts[0][0][1]
+        parts = [((0, each), port)]
     if at_once and is_answered(program):
         fixed, each = ANSWERED[which]
         total += fixed + each * program.outputs[0].size // (4 if program.outputs[0].sums else 1)

@@ -57,6 +57,11 @@ class Port:
         """Its size in elements of the arena."""
         return int(np.prod(self.shape)) * self.width
 
+    @property
+    def grid(self) -> tuple[float, int]:
+        """The step and the zero point of its bytes; those of the model's own integers are whole."""
+        return (self.scale, self.zero) if self.integer is None else (1, self.integer)
+
     def text(self) -> str:
         """Name, shape and axes, for people to read."""
         order = f" ({self.order})" if self.order else ""

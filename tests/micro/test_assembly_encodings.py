@@ -15,6 +15,7 @@ from emberlet.micro.builder.assembly.assembler import Assembler
 from emberlet.micro.builder.assembly.rv32 import Rv32
 from emberlet.micro.builder.assembly.thumb import Thumb
 from emberlet.micro.builder.assembly.thumb_dsp import ThumbDsp
+from emberlet.micro.builder.assembly.thumb_vfp import ThumbVfp
 from emberlet.micro.builder.assembly.xtensa import Xtensa
 from support.draws import draw
 
@@ -32,6 +33,7 @@ NUMBERS: dict[str, Callable[[random.Random], int]] = {
     "const": lambda rng: rng.randrange(128, 256) << rng.randrange(24) if rng.random() < 0.8 else rng.randrange(300),
     "pages": lambda rng: rng.randrange(-128, 128),
     "lsl": lambda rng: rng.randrange(4),
+    **dict.fromkeys(("sd", "sn", "sm"), lambda rng: rng.randrange(32)),
     "ror": lambda rng: rng.choice([0, 8, 16, 24]),
     "bits": lambda rng: rng.randrange(1, 32),
     "size": lambda rng: 4 * rng.randrange(1, 300),
@@ -121,13 +123,14 @@ def drawn(a: Assembler, skip: tuple[str, ...], registers: Callable[[str], list[i
     return a
 
 
-@pytest.mark.parametrize("kind", [Thumb, ThumbDsp])
+@pytest.mark.parametrize("kind", [Thumb, ThumbDsp, ThumbVfp])
 def test_thumb_encodings_are_those_of_gnu_as(kind: type[Thumb], tmp_path: Path) -> None:
     components.require("arm-assembler")
     a = drawn(kind(), (), thumb_registers)
     branches(a, THUMB_BRANCHES if kind is Thumb else THUMB_BRANCHES + WIDE_BRANCHES)
     cpu = "cortex-m0plus" if kind is Thumb else "cortex-m7"
-    compare(a, [f"-mcpu={cpu}", "-mthumb"], ".syntax unified\n.thumb", "arm-none-eabi-", tmp_path)
+    head = ".syntax unified\n.thumb" + "\n.fpu fpv5-sp-d16" * (kind is ThumbVfp)
+    compare(a, [f"-mcpu={cpu}", "-mthumb"], head, "arm-none-eabi-", tmp_path)
 
 
 def test_risc_v_encodings_are_those_of_gnu_as(tmp_path: Path) -> None:

@@ -459,6 +459,8 @@ for k in range(0, len(x), {size}):
     part = x[k : k + {size}]
     for given in (list(part), part, tuple(part)):
         print(*model.predict(given))
+        if model.predict(given) != model.get():
+            print("differs", model.get())
 for wrong in ([0.5] * ({size} + 1), array("f")):
     try:
         print("taken:", model.predict(wrong))

@@ -82,6 +82,9 @@ class Rv32(Assembler):
     def lbu(self, t: int, n: int, offset: int = 0) -> None:
         self._load("lbu", 4, t, n, offset)
 
+    def lhu(self, t: int, n: int, offset: int = 0) -> None:
+        self._load("lhu", 5, t, n, offset)
+
     def lw(self, t: int, n: int, offset: int = 0) -> None:
         self._load("lw", 2, t, n, offset)
 

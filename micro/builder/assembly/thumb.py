@@ -172,6 +172,9 @@ class Thumb(Assembler):
     def ldrb(self, t: int, n: int, offset: int = 0) -> None:
         self._memory("ldrb", 0x7800, t, n, offset, 1)
 
+    def ldrh(self, t: int, n: int, offset: int = 0) -> None:
+        self._memory("ldrh", 0x8800, t, n, offset, 2)
+
     def strb(self, t: int, n: int, offset: int = 0) -> None:
         self._memory("strb", 0x7000, t, n, offset, 1)
 
@@ -188,6 +191,13 @@ class Thumb(Assembler):
     def ldmia(self, n: int, *registers: int) -> None:
         """n ends after the last word."""
         self._several("ldmia", 0xC800, n, registers)
+
+    def ldmia_over(self, n: int, *registers: int) -> None:
+        """n is one of them."""
+        _low(n, *registers)
+        if n not in registers:
+            raise ValueError("the base register is not in the list")
+        self._one(f"ldmia {name(n)}, {names(registers)}", 0xC800 | n << 8 | sum(1 << r for r in registers))
 
     def stmia(self, n: int, *registers: int) -> None:
         """n ends after the last word."""

@@ -28,6 +28,9 @@ FAMILIES = {
 }
 """mpy-cross's instruction sets that have kernels in assembly."""
 
+VFP = ("armv7emsp", "armv7emdp")
+"""Those with a floating-point unit."""
+
 ALL = tuple(sorted(set(FAMILIES.values())))
 """The families of instruction sets."""
 

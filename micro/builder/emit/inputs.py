@@ -39,7 +39,7 @@ def grid_table(port: Port) -> list[int]:
     bits), and its reciprocal (2**45 over it) beside its exponent (what is subtracted from that of a float32 number).
     """
     if port.columns is None:
-        scale, zero = (port.scale, port.zero) if port.integer is None else (1.0, port.integer)
+        scale, zero = port.grid
         return [zero, 0, *_step(0.0, scale)]
     offsets, factors = port.columns.offset, port.columns.factor
     table = [port.zero, FIELDS]

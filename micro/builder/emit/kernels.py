@@ -6,11 +6,12 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from ..assembly.assembler import Assembler
-from ..assembly.driver import KEPT, Call, Kernel, Table, predict
+from ..assembly.driver import KEPT, Call, Kernel, Table
+from ..assembly.driver.calls import Calls, CallsRv32, CallsThumb, CallsVfp
 from ..assembly.driver.layers import numbers_listed, numbers_put, numbers_ranked
+from ..assembly.driver.predict import predict
 from ..assembly.registry import calls, sums, sums_in_assembly, table, units
-from ..assembly.variants import DSP, FAMILIES, RV32, THUMB
+from ..assembly.variants import DSP, FAMILIES, RV32, THUMB, VFP
 from ..functions import FROM_MATH
 from ..kernels.recurrence import Rows, SumsIn
 from ..kernels.writer import Writer
@@ -18,7 +19,7 @@ from ..program import Program, Step
 from .held import END, bind_lines, changes_state, hold_source, spans
 from .inputs import TRIED, grid_table, has_grid, has_whole, in_grid, inputs_source
 from .outputs import is_listed, outputs_source
-from .whole import answering_source, is_answered
+from .whole import answer, answering_source, is_answered
 
 DRIVE = "drive"
 """The driver's name."""
@@ -26,7 +27,7 @@ DRIVE = "drive"
 PREDICT = "predict"
 """The function that makes the list of `predict`."""
 
-_PREDICT: dict[str, Callable[[bool], Assembler]] = {DSP: predict.thumb, THUMB: predict.thumb, RV32: predict.rv32}
+_CALLS: dict[str, type[Calls]] = {DSP: CallsThumb, THUMB: CallsThumb, RV32: CallsRv32}
 
 _PART = re.compile(rf"{DRIVE}\(a, w, t, l, (\d+), (\d+), 0\)")
 
@@ -93,7 +94,7 @@ def kernels_source(program: Program, dialect: str, arch: str = "", apart: bool =
     at_once, held = _is_one_call(lines), _is_held(program, made, arch, apart)
     whole = has_whole(program) and at_once
     own = [inputs_source(program, dialect, made.put, whole), outputs_source(program, bool(made.put), made.listed)]
-    own += [answering_source(program, FAMILIES[arch])] if made.predict else []
+    own += [answering_source(program, arch, FAMILIES[arch])] if made.predict else []
     text = "\n\n".join([*made.functions, *filter(None, own), *([hold_source(program)] * held)])
     begin = (
         [f"global a, w, t, l{', kept' * at_once}", *made.begin] if made.begin else []
@@ -261,9 +262,14 @@ def machine_code(program: Program, arch: str) -> dict[str, bytes]:
     """The code of the functions in assembly of `kernels_source(program, "viper", arch)`, by name, for compile_mpy."""
     made = _layers(program, "viper", arch) if arch in FAMILIES else None
     if made is not None and made.table is not None:
-        own = {PREDICT: _PREDICT[FAMILIES[arch]](bool(program.outputs[0].sums)).code()} if made.predict else {}
+        own = {PREDICT: _predict(program, arch)} if made.predict else {}
         return {DRIVE: made.table.code(), **own} if made.table.kernels else {}
     return {name: kernel.assembled().code() for name, kernel in assembly_kernels(program, arch).items()}
+
+
+def _predict(program: Program, arch: str) -> bytes:
+    a = CallsVfp() if arch in VFP else _CALLS[FAMILIES[arch]]()
+    return predict(a, answer(program, arch)).code()
 
 
 def driver_table(program: Program, arch: str) -> Table | None:

@@ -14,7 +14,7 @@ from .loading import Deployed, Pack, Partition, loading
 from .outputs import GET_LARGE, GET_LISTED, has_large, has_listed, room
 from .steps import steps_functions
 from .trees import trees_functions, trees_state
-from .whole import answering, is_answered, whole_begin, whole_predict
+from .whole import answering_line, is_answered, whole_begin, whole_predict
 
 
 def model_source(
@@ -103,7 +103,7 @@ def _state(program: Program, other: str = "") -> str:
         views = [f"_all[{p.place}:{p.place + p.size}]" for p in ports]
         lines.append(f"{which} = {_tuple(views)}")
         if not any(p.cuts is not None or p.sums for p in ports):
-            lines.append(f"{which[:-1]}_grids = {_tuple([_grid(p) for p in ports])}  # (scale, zero)")
+            lines.append(f"{which[:-1]}_grids = {_tuple([str(p.grid) for p in ports])}  # (scale, zero)")
     if any(p.cuts is not None for p in program.inputs):
         lines += trees_state(program)
     if has_grid(program):
@@ -124,12 +124,6 @@ def _state(program: Program, other: str = "") -> str:
 def _words(numbers: list[int]) -> bytes:
     """Of which MicroPython makes an array without objects between."""
     return np.asarray(numbers, "<u4").tobytes()
-
-
-def _grid(port: Port) -> str:
-    if port.integer is not None:
-        return f"(1, {port.integer})"  # the model's own integers
-    return f"({port.scale!r}, {port.zero})"
 
 
 def _tuple(items: list[str]) -> str:
@@ -390,7 +384,7 @@ def _functions(program: Program, layers: bool, steps: bool) -> str:
         predict = whole_predict(program)
     parts.append(predict.replace("COUNTED", counted if len(program.inputs) > 1 else ""))
     if whole and is_answered(program):
-        parts.append(answering(program))
+        parts.append(answering_line(program))
     if program.calls_to_fill:
         parts.append("\nreset()\n")
     begin = "    global _begun\n    _begun += 1\n" if steps else ""

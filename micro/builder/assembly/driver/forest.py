@@ -10,11 +10,59 @@ stands for NaN, and one that nothing reads.
 
 from __future__ import annotations
 
+from abc import abstractmethod
+
 from ...program import Program
 from ..frame import Frame
 from ..scalar import V0, V1, V2, V3, V4, V5, V6, V7
-from .numbers import FIELDS, REFUSED, Numbers, negate, next_float, source
+from ..scalar_rv32 import REGISTERS
+from ..thumb import R0, R3, R4, R6, R7
+from ..thumb_dsp import ThumbDsp
+from .numbers import FIELDS, REFUSED, Numbers, NumbersRv32, NumbersThumb, negate, source
 from .trees import begin_tree, end_tree, start
+
+
+class Forest(Numbers):
+    """The machine with what reads a branch."""
+
+    @abstractmethod
+    def read_branch(self) -> None:
+        """V3: the number, V7: the threshold, that the node at V4 compares. V0: the features. Clobbers V6."""
+
+
+class ForestThumb(NumbersThumb, Forest):
+    def read_branch(self) -> None:
+        self.ldrh(R6, R4)
+        self.lsls(R6, R6, 2)
+        self.ldrh(R7, R4, 2)
+        self.lsls(R7, R7, 4)
+        self.add(R7, R0)
+        self.ldmia_over(R7, R3, R7)
+        self.ldr_reg(R7, R7, R6)
+
+
+class ForestDsp(ForestThumb, ThumbDsp):
+    def read_branch(self) -> None:
+        self.ldrh(R6, R4)
+        self.ldrh(R7, R4, 2)
+        self.add_w(R7, R0, R7, 4)
+        self.ldrd(R3, R7, R7)
+        self.ldr_index(R7, R7, R6, 2)
+
+
+class ForestRv32(NumbersRv32, Forest):
+    def read_branch(self) -> None:
+        features, number, node, rank, place = (REGISTERS[v] for v in (V0, V3, V4, V6, V7))
+        self.lhu(rank, node)
+        self.slli(rank, rank, 2)
+        self.lhu(place, node, 2)
+        self.slli(place, place, 4)
+        self.add(place, place, features)
+        self.lw(number, place)
+        self.lw(place, place, 4)
+        self.add(place, place, rank)
+        self.lw(place, place)
+
 
 FRAME = Frame((*FIELDS.fields[:4], "q", "both"), ("float", "at", "state", "roots", "middle"))
 """As numbers.FIELDS, whose functions read it. q: where the trees are, in T; both: how many sums there are, and from bit
@@ -30,7 +78,7 @@ def fields(program: Program) -> dict[str, int | str]:
     return {"x": "i", "y": y, "count": len(port.cuts or ()), **both}
 
 
-def forest(a: Numbers) -> Numbers:
+def forest(a: Forest) -> Forest:
     """The kernel. V0: where the numbers are, then the features; V1: the features, then the sums; V2: the trees; V4: a
     node."""
     f = FRAME
@@ -41,17 +89,27 @@ def forest(a: Numbers) -> Numbers:
     a.copy(V1, V2)
     a.number(V6, 255)
     a.left(V6, 23)
+    a.get(V3, f["way"])
+    a.go_if_zero("ne", V3, "objects")
     a.label("next")
-    next_float(a, V3)
-    a.left_from(V4, V3, 1)
-    a.right_plain(V4, 1)
-    a.go_if("lt", V6, V4, "missing", far=True)
-    a.go_if_zero("ge", V3, "in order")
-    negate(a, V4, V5)
-    a.label("in order")
-    a.store_word(V4, V1)
-    a.step(V1, 16)
+    a.word(V4, V0)
+    a.step(V0, 4)
+    _ordered(a, "")
     a.count_down(f["count"], "next")
+    a.go("read")
+    a.label("objects")
+    a.get(V5, f["float"])
+    a.get(V7, f["count"])
+    a.label("next object")
+    a.take_words(V0, (V2,))
+    a.left_from(V3, V2, 30)
+    a.go_if_not_zero_now(V3, "refused", far=True)
+    a.take_words(V2, (V3, V4))
+    a.go_if("ne", V3, V5, "refused", far=True)
+    _ordered(a, " object")
+    a.step(V7, -1)
+    a.go_if_not_zero_now(V7, "next object")
+    a.label("read")
 
     a.get(V1, f["y"])
     a.get(V2, f["q"])
@@ -64,21 +122,13 @@ def forest(a: Numbers) -> Numbers:
     a.get(V1, f["y"])
     a.get(V0, f["at"])
     begin_tree(a, f)
-    a.right_plain_from(V7, V6, 16)
-    a.left(V7, 4)
-    a.plus(V7, V0)
-    a.word(V3, V7)
-    a.word(V7, V7, 4)
-    a.left(V6, 16)
-    a.right_plain(V6, 14)
-    a.word_at(V7, V7, V6)
+    a.read_branch()
     a.go_if("ge", V7, V3, "low")
     end_tree(a, f)
     a.go("done")
 
-    a.label("missing")
-    a.word(V4, V1, 8)
-    a.go("in order")
+    for which in ("", " object"):
+        _rare(a, which)
     a.label("refused")
     a.number(V7, REFUSED)
     a.to_state(V7, "answer")
@@ -87,3 +137,27 @@ def forest(a: Numbers) -> Numbers:
     a.to_state(V4, "position")
     a.leave(f)
     return a
+
+
+def _ordered(a: Numbers, which: str) -> None:
+    """Write the number with the bits in V4 for the feature at V1, which moves on. V6: the bits above which NaN is.
+    which: of the labels."""
+    a.go_if("lt", V6, V4, f"missing{which}", far=True)
+    a.go_if_zero("lt", V4, f"negative{which}", far=True)
+    a.label(f"in order{which}")
+    a.store_word(V4, V1)
+    a.step(V1, 16)
+
+
+def _rare(a: Numbers, which: str) -> None:
+    """What `_ordered` does with a number that is negative or NaN. Clobbers V3."""
+    a.label(f"negative{which}")
+    a.left(V4, 1)
+    a.right_plain(V4, 1)
+    negate(a, V4, V3)
+    a.copy(V3, V4)
+    a.plus(V3, V6)
+    a.go_if_zero("ge", V3, f"in order{which}")
+    a.label(f"missing{which}")
+    a.word(V4, V1, 8)
+    a.go(f"in order{which}")

@@ -49,6 +49,13 @@ _NUMBERS: dict[str, type[numbers.Numbers]] = {
 }
 
 
+_FORESTS: dict[str, type[forest.Forest]] = {
+    "dsp": forest.ForestDsp,
+    "thumb": forest.ForestThumb,
+    "rv32": forest.ForestRv32,
+}
+
+
 def _numbers(family: str) -> Scalar:
     return numbers.numbers(_NUMBERS[family]())
 
@@ -58,7 +65,7 @@ def _ranks(family: str, wide: bool) -> Scalar:
 
 
 def _forest(family: str) -> Scalar:
-    return forest.forest(_NUMBERS[family]())
+    return forest.forest(_FORESTS[family]())
 
 
 def _listed(family: str) -> Scalar:

@@ -6,15 +6,13 @@ import numpy as np
 
 from ...program import Port
 from ..frame import Frame
-from ..scalar import V0, V1, V2, V3, V4, V5, V6, V7
-from .numbers import Numbers, negate
+from ..scalar import V0, V1, V2, V3, V5, V6, V7
+from .numbers import Numbers
+from .products import CARRIED, product
 
 FIELDS = Frame(("x", "y", "count", "zero", "mantissa", "exponent"))
 """x: "i", the address of the numbers in words; y: where the bytes are, in A; zero: the zero point; mantissa, exponent:
 of the step, the exponent 7 above itself."""
-
-CARRIED = 8
-"""Bits by which the product of a mantissa of 24 bits and the distance of a byte from zero is longer at most."""
 
 
 def fields(port: Port) -> dict[str, int | str]:
@@ -25,7 +23,7 @@ def fields(port: Port) -> dict[str, int | str]:
 
 
 def listed(a: Numbers) -> Numbers:
-    """The kernel. V2: a number in steps; V3: its exponent; V5: its bits. The product is rounded half to even."""
+    """The kernel. V2: a number in steps; V5: its bits."""
     f = FIELDS
     a.enter(f, {"y": "A"})
     a.get(V0, f["y"])
@@ -37,35 +35,8 @@ def listed(a: Numbers) -> Numbers:
     a.step(V0, 1)
     a.get(V3, f["zero"])
     a.minus(V2, V3)
-    a.copy(V5, V2)
-    a.go_if_zero("eq", V2, "store")
-    a.copy(V4, V2)
-    a.go_if_zero("ge", V2, "positive")
-    negate(a, V4, V5)
-    a.label("positive")
-    a.times(V4, V6)
     a.get(V3, f["exponent"])
-    a.label("shift")
-    a.go_if_zero("lt", V4, "shifted")
-    a.left(V4, 1)
-    a.step(V3, -1)
-    a.go("shift")
-    a.label("shifted")
-    a.copy(V5, V4)
-    a.right_plain(V5, CARRIED)
-    a.low_byte(V4)
-    a.number(V7, 1)
-    a.bitwise_and(V7, V5)
-    a.plus(V4, V7)
-    a.step(V4, (1 << CARRIED >> 1) - 1)
-    a.right_plain(V4, CARRIED)
-    a.plus(V5, V4)
-    a.left(V3, 23)
-    a.plus(V5, V3)
-    a.right_plain(V2, 31)
-    a.left(V2, 31)
-    a.plus(V5, V2)
-    a.label("store")
+    product(a, V7)
     a.store_word(V5, V1)
     a.step(V1, 4)
     a.count_down(f["count"], "next", far=True)

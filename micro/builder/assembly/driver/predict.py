@@ -1,160 +1,170 @@
-"""`predict` as one function in machine code, where one call of the driver converts the numbers and runs the model.
+"""`predict` as one function in machine code, which converts numbers, runs the model and makes the list.
 
-It calls the driver as `drive(numbers, 0)`, then MicroPython's own functions, which its table for viper code names
-(py/nativeglue.h): they make the list, and each number of it as the product of the output's step and a small integer.
-Whatever the driver refuses, and other arguments than one, go to `predict` in bytecode, which says what is wrong.
-
-What it needs lies in the words of TOLD, whose address is kept where the driver's own is.
+It converts the numbers as converted.py says and calls the driver as `drive()`, or else as `drive(numbers, 0)`. Then
+MicroPython allocates the list, its items and each float, which are laid out as py/objlist.h and py/objfloat.h say, as
+the driver reads them. Whatever the driver refuses, and other arguments than one, go to `predict` in bytecode, which
+says what is wrong; if there is no memory, `get` in bytecode makes the list or says so.
 """
 
 from __future__ import annotations
 
-from ..rv32 import A0, A1, A2, A3, RA, S0, S1, SP, T0, T1, T2, ZERO, Rv32
-from ..thumb import LR, PC, R0, R1, R2, R3, R4, R5, R6, R7, Thumb
-from ..thumb import SP as STACK
-from . import CHILDREN
+from dataclasses import dataclass
 
-TOLD = ("drive", "code", "count", "bytes", "zero", "step", "multiply", "list", "slow", "call")
-"""The driver and its code; how many numbers there are, and where their bytes or words are; what is subtracted from
-them, and the object by which they are multiplied; MicroPython's product of two objects, and its new list; `predict` in
-bytecode, and MicroPython's call of it."""
+from ..frame import Frame
+from ..scalar import V0, V1, V2, V3, V4, V5, V6, V7
+from .calls import Calls, CallsVfp, place
+from .converted import converted
+from .products import long_product, product
 
-BINARY_OP, NEW_LIST, CALL = 18, 20, 27
-"""Their places in MicroPython's table of functions."""
+FRAME = Frame(("list", "items", "count", "way", "at", "each"), ("float", "arguments", "given"))
+"""As numbers.FIELDS, whose functions read it. items: where the next number's object goes; at: where it comes from;
+arguments, given: of the call, and how many."""
 
 MULTIPLY = 29
 """MicroPython's number for a product (py/runtime0.h)."""
 
-ITEMS = 12
-"""Where a list has the address of its items (py/objlist.h)."""
+LIST, FLOAT, LEAST = 16, 8, 4
+"""Bytes of the objects of a list and of a float, and the least items for which a list has room."""
 
 
-def _told(name: str) -> int:
-    return 4 * TOLD.index(name)
+@dataclass(frozen=True)
+class Answer:
+    """What `predict` does. count: the output's numbers; words: whether they are words, which may be unaligned, or
+    bytes; result: "whole" numbers, "floats", or "product" if MicroPython computes it; converts: whether `predict`
+    converts the input's numbers."""
+
+    count: int
+    words: bool
+    result: str
+    converts: bool
 
 
-def thumb(words: bool) -> Thumb:
-    """On ARM. words: whether the output's elements are words, which may be unaligned, or bytes."""
-    a = Thumb()
-    a.push(R4, R5, R6, R7, LR)
-    a.sub_sp(12)
-    a.ldr(R7, R0, CHILDREN)
-    a.lsls(R2, R2, 8)
-    a.orrs(R1, R2)  # as MicroPython's call takes the numbers of arguments
-    a.mov(R6, R3)
-    a.cmp_imm(R1, 1)
-    a.b_if("ne", "slow")
-    a.ldr(R0, R7, _told("drive"))
-    a.movs(R1, 2)
-    a.ldr(R4, R7, _told("code"))
-    a.blx(R4)
-    a.movs(R1, 1)
-    a.cmp(R0, R1)  # a small zero
-    a.b_if("ne", "slow")
-    a.ldr(R0, R7, _told("count"))
-    a.movs(R1, 0)
-    a.ldr(R4, R7, _told("list"))
-    a.blx(R4)
-    a.str_(R0, STACK)
-    a.ldr(R5, R0, ITEMS)
-    a.ldr(R4, R7, _told("bytes"))
-    a.ldr(R6, R7, _told("count"))
-    a.label("next")
-    a.ldrb(R2, R4)
-    for k in (1, 2, 3) if words else ():
-        a.ldrb(R0, R4, k)
-        a.lsls(R0, R0, 8 * k)
-        a.orrs(R2, R0)
-    a.adds_imm(R4, 4 if words else 1)
-    a.ldr(R0, R7, _told("zero"))
-    a.subs(R2, R2, R0)
-    a.lsls(R2, R2, 1)
-    a.adds_imm(R2, 1)
-    a.ldr(R1, R7, _told("step"))
-    a.movs(R0, MULTIPLY)
-    a.ldr(R3, R7, _told("multiply"))
-    a.blx(R3)
-    a.stmia(R5, R0)
-    a.subs_imm(R6, 1)
-    a.b_if("ne", "next")
-    a.ldr(R0, STACK)
+def predict(a: Calls, answer: Answer) -> Calls:
+    """The function."""
+    f = FRAME
+    a.function(f)
+    a.put(V0, f["given"])
+    a.put(V1, f["arguments"])
+    a.number(V2, 1)
+    a.go_if("ne", V0, V2, "slow", far=True)
+    if answer.converts:
+        converted(a)
+        a.told(V0, "drive")
+        a.number(V1, 0)
+        a.call("code")
+        a.go("ran")
+    a.label("refused")
+    a.fourth(f["arguments"])
+    a.told(V0, "drive")
+    a.number(V1, 2)
+    a.call("code")
+    a.number(V1, 1)  # a small zero
+    a.go_if("ne", V0, V1, "slow", far=True)
+    a.label("ran")
+    _list(a, answer)
     a.label("leave")
-    a.add_sp(12)
-    a.pop(R4, R5, R6, R7, PC)
-    a.label("slow")
-    a.ldr(R0, R7, _told("slow"))
-    a.mov(R2, R6)
-    a.ldr(R4, R7, _told("call"))
-    a.blx(R4)
-    a.b("leave")
+    a.result(f)
+    for name in ("slow", "get"):
+        a.label(name)
+        a.told(V0, name)
+        if name == "slow":
+            a.get(V1, f["given"])
+        else:
+            a.number(V1, 0)
+        a.get(V2, f["arguments"])
+        a.call("call")
+        a.go("leave")
     return a
 
 
-LIST, NUMBERS, FROM, SAVED = 0, 4, 8, 20
-"""On the stack: the list, where its next number goes and comes from, and s1, s0 and ra."""
+def _allocated(a: Calls, size: int) -> None:
+    """V0: so many bytes."""
+    a.number(V0, 0)
+    a.number(V1, size)
+    a.number(V2, 0)
+    a.call("allocate")
+    a.go_if_zero("eq", V0, "get", far=True)
 
 
-def rv32(words: bool) -> Rv32:
-    """On RISC-V, as `thumb`."""
-    a, saved = Rv32(), (S1, S0, RA)
-    a.addi(SP, SP, -32)
-    for k, register in enumerate(saved):
-        a.sw(register, SP, SAVED + 4 * k)
-    a.lw(S0, A0, CHILDREN)
-    a.slli(A2, A2, 8)
-    a.or_(A1, A1, A2)
-    a.addi(S1, A3, 0)
-    a.addi(T0, ZERO, 1)
-    a.b_if("ne", A1, T0, "slow")
-    a.lw(A0, S0, _told("drive"))
-    a.addi(A1, ZERO, 2)
-    a.lw(T0, S0, _told("code"))
-    a.jalr(T0)
-    a.addi(A1, ZERO, 1)
-    a.b_if("ne", A0, A1, "slow")
-    a.lw(A0, S0, _told("count"))
-    a.addi(A1, ZERO, 0)
-    a.lw(T0, S0, _told("list"))
-    a.jalr(T0)
-    a.sw(A0, SP, LIST)
-    a.lw(T1, A0, ITEMS)
-    a.sw(T1, SP, NUMBERS)
-    a.lw(T1, S0, _told("bytes"))
-    a.sw(T1, SP, FROM)
-    a.lw(S1, S0, _told("count"))
-    a.label("next")
-    a.lw(T1, SP, FROM)
-    a.lbu(A2, T1)
-    for k in (1, 2, 3) if words else ():
-        a.lbu(T2, T1, k)
-        a.slli(T2, T2, 8 * k)
-        a.or_(A2, A2, T2)
-    a.addi(T1, T1, 4 if words else 1)
-    a.sw(T1, SP, FROM)
-    a.lw(T2, S0, _told("zero"))
-    a.sub(A2, A2, T2)
-    a.slli(A2, A2, 1)
-    a.addi(A2, A2, 1)
-    a.lw(A1, S0, _told("step"))
-    a.addi(A0, ZERO, MULTIPLY)
-    a.lw(T0, S0, _told("multiply"))
-    a.jalr(T0)
-    a.lw(T1, SP, NUMBERS)
-    a.sw(A0, T1)
-    a.addi(T1, T1, 4)
-    a.sw(T1, SP, NUMBERS)
-    a.addi(S1, S1, -1)
-    a.b_if("ne", S1, ZERO, "next")
-    a.lw(A0, SP, LIST)
-    a.label("leave")
-    for k, register in enumerate(saved):
-        a.lw(register, SP, SAVED + 4 * k)
-    a.addi(SP, SP, 32)
-    a.ret()
-    a.label("slow")
-    a.lw(A0, S0, _told("slow"))
-    a.addi(A2, S1, 0)
-    a.lw(T0, S0, _told("call"))
-    a.jalr(T0)
-    a.j("leave")
-    return a
+def _list(a: Calls, answer: Answer) -> None:
+    """V0: the list."""
+    f, room = FRAME, max(answer.count, LEAST)
+    _allocated(a, LIST)
+    a.put(V0, f["list"])
+    _allocated(a, 4 * room)
+    a.put(V0, f["items"])
+    a.get(V1, f["list"])
+    a.told(V2, "list")
+    a.number(V3, room)
+    a.number(V4, answer.count)
+    a.copy(V5, V0)
+    a.put_words(V1, (V2, V3, V4, V5))
+    a.number(V6, 0)
+    for k in range(answer.count, room):
+        a.store_word(V6, V0, 4 * k)
+    if answer.count > 1:
+        a.put(V4, f["count"])
+        a.told(V4, "bytes")
+        a.put(V4, f["at"])
+    a.label("number")
+    if answer.result == "floats":
+        _allocated(a, FLOAT)
+    _integer(a, answer)
+    _object(a, answer.result, answer.words)
+    a.get(V1, f["items"])
+    a.store_word(V0, V1)
+    if answer.count > 1:
+        a.step(V1, 4)
+        a.put(V1, f["items"])
+        a.count_down(f["count"], "number", far=True)
+    a.get(V0, f["list"])
+
+
+def _integer(a: Calls, answer: Answer) -> None:
+    """V2: the next number in steps."""
+    f = FRAME
+    if answer.count > 1:
+        a.get(V4, f["at"])
+    else:
+        a.told(V4, "bytes")
+    whole = answer.words and isinstance(a, CallsVfp)  # which loads words at any address
+    (a.word if whole else a.byte)(V2, V4)
+    for k in (1, 2, 3) if answer.words and not whole else ():
+        a.byte(V3, V4, k)
+        a.left(V3, 8 * k)
+        a.plus(V2, V3)
+    if answer.count > 1:
+        a.step(V4, 4 if answer.words else 1)
+        a.put(V4, f["at"])
+    a.told(V3, "zero")
+    a.minus(V2, V3)
+
+
+def _object(a: Calls, result: str, words: bool) -> None:
+    """V0: the number in V2 as an object, which is V0 if it is a float."""
+    if result == "floats":
+        if isinstance(a, CallsVfp):
+            a.vmov_to(0, V2)
+            a.vcvt_from_int(0, 0)
+            a.vldr(1, V7, place("bits"))
+            a.vmul(0, 0, 1)
+            a.vmov_from(V5, 0)
+        else:
+            a.told(V3, "exponent")
+            a.told(V6, "mantissa")
+            if words:
+                long_product(a, FRAME["each"])
+            else:
+                product(a, V1)
+        a.told(V4, "float")
+        a.store_word(V4, V0)
+        a.store_word(V5, V0, 4)
+        return
+    a.left(V2, 1)
+    a.step(V2, 1)
+    if result == "whole":
+        a.copy(V0, V2)
+        return
+    a.told(V1, "step")
+    a.number(V0, MULTIPLY)
+    a.call("multiply")

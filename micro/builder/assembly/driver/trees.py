@@ -35,8 +35,8 @@ def start(a: Scalar, f: Frame) -> None:
 
 
 def begin_tree(a: Scalar, f: Frame) -> None:
-    """The next tree of V2, up to the part that compares: V4: a node; V5: how far behind it the other branch is; V6: its
-    feature, and in the low half a rank."""
+    """The next tree of V2, up to the part that compares: V4: a node, whose first word has a feature, and in the low
+    half a rank; V5: how far behind it the other branch is."""
     a.label("tree")
     a.word(V4, V2)
     a.step(V2, 4)
@@ -49,7 +49,6 @@ def begin_tree(a: Scalar, f: Frame) -> None:
     a.label("node")
     a.word(V5, V4, 4)
     a.go_if_zero("eq", V5, "leaf")
-    a.word(V6, V4)
 
 
 def _leaf(a: Scalar, f: Frame) -> None:
@@ -101,6 +100,7 @@ def trees(a: Scalar, wide: bool) -> Scalar:
     start(a, f)
     a.get(V1, f["y"])
     begin_tree(a, f)
+    a.word(V6, V4)
     a.copy(V7, V6)
     a.number(V3, 16)
     a.right(V7, V3)
