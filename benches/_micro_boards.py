@@ -26,6 +26,7 @@ from emberlet.micro.builder.from_ir import read_graph  # noqa: E402
 from emberlet.micro.builder.graph import Graph  # noqa: E402
 from emberlet.micro.builder.quantization.calibrate import samples_from  # noqa: E402
 
+from benches._micro_cycles import cycles, cycles_text  # noqa: E402
 from benches._micro_random import layers, layers_text, networks_text, whole_networks  # noqa: E402
 from tools import model_packages  # noqa: E402
 from tools.boards_in_qemu import EmulatedBoard  # noqa: E402
@@ -297,7 +298,13 @@ def _goal(name: str, entry: dict[str, Any]) -> str:
 def text(out: dict[str, Any]) -> str:
     """The results as a Markdown page."""
     titles = {"networks": "these networks", "published": "published networks", "small": "single layers"}
-    titles |= {"wake": "wake words", "calls": "small models", "layers": "random layers", "random": "random networks"}
+    titles |= {
+        "wake": "wake words",
+        "cycles": "cycles",
+        "calls": "small models",
+        "layers": "random layers",
+        "random": "random networks",
+    }
     when = ", ".join(f"{titles[key]} on {day}" for key, day in out["days"].items())
     parts = [HEAD.format(when=when)]
     for board in firmware.BOARDS.values() if "networks" in out else ():
@@ -324,6 +331,7 @@ def text(out: dict[str, Any]) -> str:
         parts += [SMALL_HEAD, whole_table(out["small"])]
     if "calls" in out:
         parts += [CALLS_HEAD, calls_table(out["calls"])]
+    parts += [cycles_text(out["cycles"])] if "cycles" in out else []
     parts += [layers_text(out["layers"])] if "layers" in out else []
     parts += [networks_text(out["random"])] if "random" in out else []
     return "".join(parts)
@@ -357,8 +365,9 @@ def misses(out: dict[str, Any]) -> list[str]:
     return found + [name for name, each in wrong.items() if any(any(e.values()) for e in each)]
 
 
-PARTS = {"calls": calls, "wake": wake_words, "small": small, "published": published, "networks": networks}
-"""What is counted, the shortest first: the first two less than 1 minute, then about 1, 4 and 8 of processor time."""
+PARTS = {"calls": calls, "wake": wake_words, "cycles": cycles, "small": small}
+PARTS |= {"published": published, "networks": networks}
+"""What is counted, the shortest first: the first four about 1 minute each at most, then 4 and 8 of processor time."""
 
 
 DRAWN = {"layers": layers, "random": whole_networks}

@@ -17,7 +17,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from emberlet.micro.builder.romfs import romfs_image
@@ -68,8 +68,15 @@ class EmulatedBoard:
     def arch(self) -> str:
         return self.board.arch
 
-    def run(self, script: str, files: Mapping[str, bytes] | None = None, timeout: float = 600) -> str:
-        """Run a script and return its output. files: the contents of "/rom", which is also its import path.
+    def run(
+        self,
+        script: str,
+        files: Mapping[str, bytes] | None = None,
+        timeout: float = 600,
+        options: Sequence[str] = (),
+    ) -> str:
+        """Run a script and return its output. files: the contents of "/rom", which is also its import path; options: of
+        QEMU.
 
         Raises:
             AssertionError: it raised, the processor faulted, or it took too long.
@@ -81,8 +88,8 @@ class EmulatedBoard:
         start += f"exec(uctypes.bytearray_at({self.board.payload + len(image)}, {len(text)}))"
         with tempfile.TemporaryDirectory() as folder:
             Path(folder, "payload").write_bytes(image + text)
-            options = ["-device", f"loader,file={folder}/payload,addr={self.board.payload:#x},force-raw=on"]
-            return self._run(start, options, timeout)
+            payload = f"loader,file={folder}/payload,addr={self.board.payload:#x},force-raw=on"
+            return self._run(start, [*options, "-device", payload], timeout)
 
     def _run(self, script: str, options: list[str], timeout: float) -> str:
         command = [*self.board.command, *options, "-kernel", str(self.board.elf)]

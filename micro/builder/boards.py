@@ -1,8 +1,8 @@
 """Boards: their memory, flash, clock, and estimated cycles.
 
 Memory and clock are those of the chip and of MicroPython's stock firmware for the named board, rounded down. `room`
-overestimates that firmware's size, and counts only the first megabyte of an ESP8266, where code must be. Cycles are
-estimated by counting the kernels' instructions; no board has confirmed them.
+overestimates that firmware's size, and counts only the first megabyte of an ESP8266, where code must be. No board has
+confirmed the cycles of an instruction.
 """
 
 from __future__ import annotations
@@ -18,8 +18,10 @@ KB = 1024
 class Board:
     """arch: mpy-cross's name for the instruction set; ram: the chip's memory; heap: the part available to a program
     under MicroPython; flash: the size of the file system; room: the flash that the stock firmware leaves free, which a
-    custom firmware can use for frozen modules, a ROMFS or a partition; cycles: an estimate for one multiply-accumulate
-    of a dense layer.
+    custom firmware can use for frozen modules, a ROMFS or a partition; cycles: of an instruction, on average.
+
+    is_timed: whether those are the processor's published ones, weighted by how often networks execute each instruction
+    (benches/_micro_cycles.py); otherwise they are assumed.
 
     chip: how flash partitions are read: "rp2", "esp32", or "" if they cannot be; mapped: whether a partition is read in
     place.
@@ -36,13 +38,25 @@ class Board:
     cycles: float
     chip: str = ""
     mapped: bool = False
+    is_timed: bool = False
 
 
 BOARDS = {
     board.name: board
     for board in (
         Board(
-            "rp2", "Raspberry Pi Pico, RP2040", "armv6m", 125, 264 * KB, 190 * KB, 1408 * KB, 1664 * KB, 14, "rp2", True
+            "rp2",
+            "Raspberry Pi Pico, RP2040",
+            "armv6m",
+            125,
+            264 * KB,
+            190 * KB,
+            1408 * KB,
+            1664 * KB,
+            1.37,
+            "rp2",
+            True,
+            True,
         ),
         Board(
             "rp2350",
@@ -53,20 +67,22 @@ BOARDS = {
             440 * KB,
             2560 * KB,
             3648 * KB,
-            12,
+            1.09,
             "rp2",
             True,
         ),
-        Board("esp32", "ESP32, no PSRAM", "xtensawin", 160, 520 * KB, 100 * KB, 2048 * KB, 2176 * KB, 13, "esp32"),
-        Board("esp32s3", "ESP32-S3, no PSRAM", "xtensawin", 160, 512 * KB, 180 * KB, 2048 * KB, 2176 * KB, 13, "esp32"),
-        Board("esp32c3", "ESP32-C3", "rv32imc", 160, 400 * KB, 120 * KB, 2048 * KB, 2112 * KB, 14, "esp32"),
-        Board("esp8266", "ESP8266", "xtensa", 80, 80 * KB, 36 * KB, 2048 * KB, 320 * KB, 15),
-        Board("stm32f4", "pyboard v1.1, STM32F405", "armv7emsp", 168, 192 * KB, 100 * KB, 112 * KB, 576 * KB, 12),
-        Board("stm32h7", "NUCLEO-H743ZI", "armv7emdp", 400, 1024 * KB, 400 * KB, 128 * KB, 1536 * KB, 8),
-        Board("nrf52840", "nRF52840", "armv7emsp", 64, 256 * KB, 128 * KB, 64 * KB, 512 * KB, 12),
-        Board("samd51", "SAMD51", "armv7emsp", 120, 192 * KB, 120 * KB, 64 * KB, 160 * KB, 12),
-        Board("unix", "MicroPython's Unix port, x86-64", "x64", 3000, 1 << 30, 2048 * KB, 1 << 30, 1 << 30, 1.2),
-        Board("teensy41", "Teensy 4.1, i.MX RT1062", "armv7emdp", 600, 1024 * KB, 500 * KB, 7168 * KB, 7424 * KB, 8),
+        Board("esp32", "ESP32, no PSRAM", "xtensawin", 160, 520 * KB, 100 * KB, 2048 * KB, 2176 * KB, 1.18, "esp32"),
+        Board(
+            "esp32s3", "ESP32-S3, no PSRAM", "xtensawin", 160, 512 * KB, 180 * KB, 2048 * KB, 2176 * KB, 1.18, "esp32"
+        ),
+        Board("esp32c3", "ESP32-C3", "rv32imc", 160, 400 * KB, 120 * KB, 2048 * KB, 2112 * KB, 1.27, "esp32"),
+        Board("esp8266", "ESP8266", "xtensa", 80, 80 * KB, 36 * KB, 2048 * KB, 320 * KB, 1.36),
+        Board("stm32f4", "pyboard v1.1, STM32F405", "armv7emsp", 168, 192 * KB, 100 * KB, 112 * KB, 576 * KB, 1.09),
+        Board("stm32h7", "NUCLEO-H743ZI", "armv7emdp", 400, 1024 * KB, 400 * KB, 128 * KB, 1536 * KB, 0.73),
+        Board("nrf52840", "nRF52840", "armv7emsp", 64, 256 * KB, 128 * KB, 64 * KB, 512 * KB, 1.09),
+        Board("samd51", "SAMD51", "armv7emsp", 120, 192 * KB, 120 * KB, 64 * KB, 160 * KB, 1.09),
+        Board("unix", "MicroPython's Unix port, x86-64", "x64", 3000, 1 << 30, 2048 * KB, 1 << 30, 1 << 30, 0.11),
+        Board("teensy41", "Teensy 4.1, i.MX RT1062", "armv7emdp", 600, 1024 * KB, 500 * KB, 7168 * KB, 7424 * KB, 0.73),
     )
 }
 

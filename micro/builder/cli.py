@@ -210,7 +210,8 @@ def _cost(built: BuildResult, board: Board) -> Cost:
 
 def facts(built: BuildResult, options: Options) -> dict[str, Any]:
     """What `print_report` prints, for scripts. Sizes are in bytes, times in milliseconds; a board's `missing` says what
-    does not fit; `instructions` are those of the boards' 32-bit processors, and None on a PC."""
+    does not fit; `instructions` are those of the boards' 32-bit processors, and None on a PC;
+    `cycles_are_timed` says whether the cycles of each are published or assumed."""
     boards = {}
     for b in options.boards:
         cost = _cost(built, b)
@@ -224,6 +225,7 @@ def facts(built: BuildResult, options: Options) -> dict[str, Any]:
             "flash": {"needed": cost.flash, "available": flash_of(b, options.weights)},
             "instructions": None if b.arch == "x64" else round(cost.work * VIPER),
             "cycles": round(cost.cycles(b)),
+            "cycles_are_timed": b.is_timed,
             "milliseconds": cost.milliseconds(b),
             "mhz": b.mhz,
         }

@@ -72,7 +72,7 @@ class Cost:
 
     def cycles(self, board: Board) -> float:
         """Estimated cycles per inference."""
-        return self.work * board.cycles
+        return self.work * VIPER * board.cycles
 
     def milliseconds(self, board: Board) -> float:
         """Estimated milliseconds per inference."""
@@ -171,7 +171,9 @@ def report(name: str, c: Cost, boards: list[Board], weights: str) -> list[str]:
     for board in boards:
         problems = shortfalls(c, board, weights)
         verdict = "fits" if not problems else "does not fit: " + "; ".join(problems)
-        time = f"about {time_text(c.milliseconds(board))} at {board.mhz} MHz (an estimate that no board has confirmed)"
+        cycles = f": {float(f'{c.cycles(board):.3g}'):,.0f} cycles by Arm's timings" if board.is_timed else ""
+        time = f"about {time_text(c.milliseconds(board))} at {board.mhz} MHz{cycles}"
+        time += " (an estimate that no board has confirmed)"
         memory = f"memory {size_text(c.ram)} of {size_text(board.heap)}"
         flash = f"flash {size_text(c.flash)} of {size_text(flash_of(board, weights))}"
         lines.append(f"  {board.name} ({board.title}): {verdict}. {memory}, {flash}, {time}")

@@ -67,9 +67,11 @@ def built(out: Path, weights: str, partition: Partition | None = None) -> Path:
     return out
 
 
-@pytest.mark.parametrize("weights", ["file", "module", "romfs"])
-def test_a_deployed_model_infers(weights: str, serial: str, tmp_path: Path) -> None:
-    assert deploy(commands(built(tmp_path, weights), "x64", serial)) == 0
+@pytest.mark.parametrize(
+    ("weights", "in_place"), [("file", False), ("file", True), ("module", False), ("romfs", False)]
+)
+def test_a_deployed_model_infers(weights: str, in_place: bool, serial: str, tmp_path: Path) -> None:
+    assert deploy(commands(built(tmp_path, weights), "x64", serial, in_place=in_place)) == 0
     assert digits_seen(serial) == expected()
     assert ("/rom/digits" in mpremote(serial, "exec", "import digits; print(digits.__file__)")) is (weights == "romfs")
 
