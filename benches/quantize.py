@@ -141,9 +141,9 @@ def llama() -> Case:
 
     sizes = Sizes()
     draw = np.random.default_rng(0)
-    empty = np.zeros((128, sizes.heads, 0, sizes.width // sizes.heads), np.float32)
+    empty = np.zeros((96, sizes.heads, 0, sizes.width // sizes.heads), np.float32)
     caches = {f"past_key_values.{n}.{what}": empty for n in range(sizes.layers) for what in ("key", "value")}
-    tokens = draw.integers(0, sizes.words, (128, 32))
+    tokens = draw.integers(0, sizes.words, (96, 32))
     return Case(decoder(sizes), {"tokens": tokens, **caches}, calibrating=64, language=True, dynamic=True)
 
 
@@ -513,9 +513,11 @@ def _line(name: str, kind: str, folder: Path, found: dict[int, dict[str, Any]], 
         if all(f.is_file() for f in both):
             real, other = (_flat(np.load(f)) for f in both)
             c = compare({"y": real}, {"y": other}, labels)
-            same = c.same_best if len(np.unique(classes(real))) > 1 else None  # one class for all says nothing
-            shares = [("–" if x is None else f"{x:.2%}") for x in (c.accuracy, same)]
-            figures = [*shares, f"{c.rms:.3%}"]
+            same = "–"
+            if len(np.unique(classes(real))) > 1:  # one class for all says nothing
+                hits = (classes(real) == classes(other)).reshape(len(real), -1).mean(1)
+                same = f"{c.same_best:.2%} ± {hits.std() / len(hits) ** 0.5:.2%}"
+            figures = ["–" if c.accuracy is None else f"{c.accuracy:.2%}", same, f"{c.rms:.3%}"]
     return f"| {' | '.join([name, kind + where, size, *figures, *times])} |"
 
 
@@ -612,7 +614,8 @@ def write(path: Path, found: dict[str, Measured], load: float) -> None:
         "",
         f"`python3 dev.py bench quantize`: one sample a call; the least time of all calls. emberlet on {fastest()}, or "
         "where that has no plan on the backend that the row names. "
-        "Accuracy by labels, the same class as the float model's (a dash where that names one class for all samples), "
+        "Accuracy by labels, the same class as the float model's and its standard error (a dash where that names one "
+        "class for all samples), "
         "and the difference (root mean square) relative to the range of its outputs, on samples that no model was "
         "calibrated on. Sizes: of the ONNX file, or of "
         f"emberlet's weights. {os.cpu_count()} CPUs, Python {platform.python_version()}; load of the machine when it "

@@ -88,6 +88,34 @@ def test_gptq_loses_less_than_rounding_where_inputs_are_integers_too(bits: int, 
     assert errors(better, wanted, samples) < errors(plain, wanted, samples)
 
 
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("activations", ["static", "dynamic"])
+def test_the_onnx_file_has_the_integers_that_gptq_chose(activations: str, turned: bool, tmp_path: Path) -> None:
+    """Their products with the samples are nearer to the float ones than those of weights rounded to the nearest, and
+    onnxruntime computes what the module does."""
+    onnx, onnxruntime = pytest.importorskip("onnx"), pytest.importorskip("onnxruntime")
+    model = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["" : 17]> net (float[n, 24] x) => (float[n, 6] y) { h = '
+        + ("Gemm<transB = 1>(x, w)" if turned else "MatMul(x, w)") + " r = Relu(h) y = MatMul(r, v) }"
+    )  # fmt: skip
+    w, v = RNG.normal(size=(24, 16)), RNG.normal(size=(16, 6))
+    for name, x in (("w", w.T if turned else w), ("v", v)):
+        model.graph.initializer.append(onnx.numpy_helper.from_array(x.astype(np.float32), name))
+    onnx.save(model, tmp_path / "net.onnx")
+    x = np.concatenate([np.asarray(each) for each in mlp()[1]])
+    off = []
+    for weights in ("rtn", "gptq"):
+        out = tmp_path / weights
+        made, _ = codegen.quantize(tmp_path / "net.onnx", x, activations=activations, weights=weights, out=out)
+        found = onnxruntime.InferenceSession(out / "net.onnx").run(None, {"x": x[:64]})[0]
+        assert np.mean(np.isclose(np.asarray(made(x[:64])), found, rtol=1e-3, atol=1e-3 * np.abs(found).max())) > 0.9
+        held = {t.name: onnx.numpy_helper.to_array(t) for t in onnx.load(out / "net.onnx").graph.initializer}
+        levels = held["w_quantized"].astype(np.float64)
+        real = (levels if levels.shape == w.shape else levels.T) * held["w_scale"]
+        off.append(np.mean(np.square(x @ (real - w))))
+    assert off[1] < 0.9 * off[0]
+
+
 @pytest.mark.parametrize("activations", ["static", "dynamic"])
 def test_awq_scales_inputs_before_they_become_integers(activations: str) -> None:
     model, samples = mlp()
