@@ -24,3 +24,27 @@ def whole_numbers(value):
         return None
     least = ends[0] if len(ends) == 2 else 0.0
     return cut.args if lowest.attr >= least and cut.args[1].attr <= ends[-1] else None
+
+
+def whole_float(value):
+    """(operands of a minimum or a single Value, number) whose difference is an integer that a Value converts to a
+    float: one of levels less a zero point, or of a sum that was whole as a float. None for other Values."""
+    if value.op != "cast" or value.type != "f32":
+        return None
+    inner, less = value.args[0], 0
+    if inner.op == "sub" and inner.type == "i32" and inner.args[1].op == "const":
+        inner, less = inner.args[0], inner.args[1].attr
+    if inner.op == "cast" and inner.type == "i32" and inner.args[0].type == "f32":
+        return inner.args, less  # of "whole" casts
+    if inner.op == "cast" and inner.type == "i32":
+        inner = inner.args[0]
+    cut = whole_numbers(inner)
+    return (cut, less) if cut is not None and _is_whole(cut[0]) and cut[1].attr == int(cut[1].attr) else None
+
+
+def _is_whole(cut):
+    """Whether a float that was cut from below is an integer: rounded, with a zero point."""
+    _, x, lowest = cut.args
+    if x.op == "add" and x.args[1].op == "const" and x.args[1].attr == int(x.args[1].attr):
+        x = x.args[0]
+    return x.op == "round" and lowest.attr == int(lowest.attr)
