@@ -11,7 +11,26 @@ def is_light(value, depth=4):
     return depth > 0 and value.op in _LIGHT and not [1 for a in value.args if not is_light(a, depth - 1)]
 
 
-def whole_numbers(value):
+def conversion(value, name):
+    """The text of a conversion of levels or of sums of integers, which needs no check, or is none; None for other
+    Values. name: gives the text of an operand."""
+    cut = _whole_numbers(value)
+    if cut is not None:
+        return "{}({})".format(value.type, _least(cut, name))
+    found = _whole_float(value)
+    if found is None:
+        return None
+    text = _least(found[0], name)
+    return "{} - ({}.0)".format(text, found[1]) if found[1] else text
+
+
+def _least(values, name):
+    """The text of the smaller one of two Values, or of a single one."""
+    names = [name(a) for a in values]
+    return names[0] if len(names) == 1 else "min({}, {})".format(*names)
+
+
+def _whole_numbers(value):
     """The operands of the minimum that a Value converts to integers, where the float was cut to their range, as levels
     are, and therefore is no NaN either: WGSL leaves other conversions undefined. None for other Values."""
     if value.op != "function" or value.attr[0] not in ("to_u32", "to_i32"):
@@ -26,7 +45,7 @@ def whole_numbers(value):
     return cut.args if lowest.attr >= least and cut.args[1].attr <= ends[-1] else None
 
 
-def whole_float(value):
+def _whole_float(value):
     """(operands of a minimum or a single Value, number) whose difference is an integer that a Value converts to a
     float: one of levels less a zero point, or of a sum that was whole as a float. None for other Values."""
     if value.op != "cast" or value.type != "f32":
@@ -38,7 +57,7 @@ def whole_float(value):
         return inner.args, less  # of "whole" casts
     if inner.op == "cast" and inner.type == "i32":
         inner = inner.args[0]
-    cut = whole_numbers(inner)
+    cut = _whole_numbers(inner)
     return (cut, less) if cut is not None and _is_whole(cut[0]) and cut[1].attr == int(cut[1].attr) else None
 
 

@@ -8,7 +8,7 @@ from ..lower import index as ix
 from ..lower.kernel_ir import RESULT
 from ..run import storage
 from . import arrays, template
-from .values import is_light, whole_float, whole_numbers
+from .values import conversion, is_light
 
 # (operation, operand type) -> pattern. {0}, {1}, {2} are the operands' names.
 _SAME = {
@@ -237,12 +237,9 @@ class Renderer:
             return self._guard(value)
         if op == "choose":
             return self._choose(value)
-        cut = whole_numbers(value)
-        if cut is not None:
-            return "{}({})".format(value.type, self._least(cut))
-        found = whole_float(value)
-        if found is not None:
-            return self._least(found[0]) + (" - {}".format(literal(found[1], "f32")) if found[1] else "")
+        whole = conversion(value, self.name)
+        if whole is not None:
+            return whole
         names = [self.name(a) for a in value.args]
         if names and len([a for a in value.args if a.op == "const"]) == len(names):
             # WGSL evaluates expressions of literals at compile time, and refuses overflow, infinity and NaN; a `let` is
@@ -256,11 +253,6 @@ class Renderer:
             return "{}({})".format(value.attr[0], ", ".join(names + list(value.attr[1:])))
         kind = value.args[1].type if op == "where" else value.args[0].type
         return pattern(op, kind).format(*names)
-
-    def _least(self, values):
-        """The text of the smaller one of two Values, or of a single one."""
-        names = [self.name(a) for a in values]
-        return names[0] if len(names) == 1 else "min({}, {})".format(*names)
 
     def _component(self, slot, index):
         """One element of a vector that is loaded once for all of its elements."""
