@@ -14,7 +14,10 @@ _CHEAP = (
 
 
 def reads(node):
-    """How many elements of an operand a product or convolution reads, again and again; 0 for other nodes."""
+    """How many elements of an operand a product, a convolution or attention with rounded weights reads, again and
+    again; 0 for other nodes."""
+    if node.op == "attention" and node.arg[5] is not None:
+        return typical(node.srcs[0].count * node.srcs[1].shape[2])
     if node.op not in ("matmul", "conv", "dot_bytes"):
         return 0
     weight = node.srcs[1].shape

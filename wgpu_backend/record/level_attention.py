@@ -3,12 +3,13 @@ recorded as one operation."""
 
 from emberlet import dtypes
 from emberlet.sizes.questions import known_equal
-from emberlet.sizes.size import is_open
+from emberlet.sizes.size import is_open, typical
 from emberlet.tensor import Tensor
 
 from .node import ELEMENTWISE, depends_on_input, is_leaf
 
 _PRODUCTS = ("matmul", "conv", "dot_bytes")
+FEW = 1 << 14  # products of elements of queries and keys, for which the kernel quantizes operands at every read
 
 
 def attended(backend, weights, values, serves):
@@ -21,7 +22,8 @@ def attended(backend, weights, values, serves):
     (q, turned), scale = product
     q = Tensor(q, q.dtype, q.shape, backend)
     keys = backend.permute(Tensor(turned, turned.dtype, turned.shape, backend), (0, 1, 3, 2))
-    if [1 for x in (q, keys, values) if not _ends_a_kernel(x.data)]:
+    few = typical(q.size * keys.shape[2]) <= FEW
+    if not few and [1 for x in (q, keys, values) if not _ends_a_kernel(x.data)]:
         return None
     leads = [x.shape[:2] for x in (q, keys, values)]
     if not known_equal(leads[0], leads[1]) or not known_equal(leads[0], leads[2]) or not serves(q, keys, values):
