@@ -283,6 +283,22 @@ def test_levels_that_are_results_are_read_as_they_are(run: Callable[..., Any]) -
     assert dtypes.uint8.name == str(first.dtype)
 
 
+def test_attention_quantizes_few_operands_itself(run: Callable[..., Any]) -> None:
+    x = np.random.default_rng(15).normal(size=(3, 2, 4, 9, 8)).astype(np.float32)
+
+    def model(x: Tensor) -> Tensor:
+        def coarse(x: Tensor, scale: float, zero: int | None = None) -> Tensor:
+            return F.dequantize_linear(F.quantize_linear(x, scale, zero), scale, zero)
+
+        q, k, v = coarse(x[0], 1 / 32, 128), coarse(F.permute_dims(x[1], (0, 1, 3, 2)), 1 / 32, 120), x[2]
+        return coarse(F.softmax(q @ k), 1 / 255) @ coarse(v, 1 / 16, 100)
+
+    (found,), dispatches = run(model, x)
+    want = np.asarray(model(emberlet.asarray(x, backend=get_backend("numpy"))))
+    assert np.mean(np.abs(found - want) > 1e-4) < 0.02  # a weight between two levels may be rounded to either
+    assert dispatches == 1
+
+
 @pytest.mark.parametrize("kind", ["mixed", "zeros", "negative", "positive", "tiny", "nan", "infinite"])
 @pytest.mark.parametrize("shape", [(3, 8), (33, 200), (2, 5, 7), (260, 128)], ids=str)  # in one kernel, and two
 def test_a_range_is_found_as_on_numpy(gpu: Backend, shape: tuple[int, ...], kind: str) -> None:
