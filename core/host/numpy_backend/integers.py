@@ -15,6 +15,9 @@ from .storage import Array, numpy_dtype
 if TYPE_CHECKING:
     from .backend import NumpyBackend
 
+_NONE, _ONE, _MOST, _FINITE = (np.float32(n) for n in (0, 1, 255, np.inf))
+_LEAST = np.finfo(np.float32).tiny  # of a unit whose rounding does not show
+
 
 def _largest(x: Array) -> int:
     return max(int(x.max()), -int(x.min())) if x.size else 0
@@ -79,23 +82,38 @@ def range_levels(backend: NumpyBackend, x: Tensor) -> tuple[Tensor, Tensor, Tens
     return backend._tensor(levels, dtypes.uint8), backend._tensor(scale, x.dtype), backend._tensor(point, dtypes.uint8)
 
 
-def find_levels(x: Array, floats: Array, levels: Array | None, scale: Array | None, point: Array | None) -> None:
+def find_levels(
+    x: Array, floats: Array, levels: Array | None, scale: Array | None, point: Array | None, none_below: bool = False
+) -> None:
     """Write what dynamic_quantize_linear gives of x, as far as it is asked for; floats: the levels less their zero
-    point."""
-    zero, most = np.float32(0), np.float32(255)
-    low, high = (np.minimum(x.min(), zero), np.maximum(x.max(), zero)) if x.size else (zero, zero)
-    unit = (high - low) / most
+    point, of which 0 may have any sign; none_below: whether no number of x is below 0."""
+    low = _NONE if none_below or not x.size else np.minimum.reduce(x, None)
+    high = np.maximum.reduce(x, None) if x.size else _NONE
+    low, high = _NONE if low > 0 else low, _NONE if high < 0 else high  # NaN stays
+    unit = (high - low) / _MOST
     if unit == 0:
-        unit = np.float32(1)
-    middle = np.minimum(np.fmax(np.rint(-low / unit), zero), most)
-    np.divide(x, unit, out=floats)
-    np.rint(floats, floats)
-    np.add(floats, zero, floats)  # of -0, too, since levels have no sign
-    np.fmax(floats, -middle, out=floats)  # NaN becomes the lowest
-    np.minimum(floats, most - middle, out=floats)
+        unit = _ONE
+    if _LEAST <= unit < _FINITE:
+        middle = round(float(-low / unit))
+        np.divide(x, unit, floats)
+        np.rint(floats, floats)
+        if round(float(high / unit)) > 255 - middle:
+            np.minimum(floats, np.float32(255 - middle), out=floats)
+    else:
+        middle = _beyond(x, floats, low, unit)
     if levels is not None:
-        np.add(floats, middle, out=levels, casting="unsafe")
+        np.add(floats, np.float32(middle), out=levels, casting="unsafe")
     if scale is not None:
         scale[...] = unit
     if point is not None:
         point[...] = middle
+
+
+def _beyond(x: Array, floats: Array, low: Any, unit: Any) -> int:
+    """The zero point of a range that is infinite, NaN or smaller than floats resolve, and the levels less it."""
+    middle = np.minimum(np.fmax(np.rint(-low / unit), _NONE), _MOST)
+    np.divide(x, unit, floats)
+    np.rint(floats, floats)
+    np.fmax(floats, -middle, out=floats)  # NaN becomes the lowest
+    np.minimum(floats, _MOST - middle, out=floats)
+    return int(middle)

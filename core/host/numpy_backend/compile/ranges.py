@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ....backend import get_backend
@@ -10,6 +12,10 @@ from ....tensor import Tensor
 from ..integers import find_levels
 from .steps import Writer
 from .tracing import Call, Value
+
+_POSITIVE = ("relu", "sigmoid", "softmax")
+_POSITIVE_UNARY = ("exp", "abs", "sqrt")
+_MOVES = ("reshape", "permute", "expand", "slice")
 
 
 def as_floats(call: Call) -> Value:
@@ -33,4 +39,14 @@ def lower(w: Writer, call: Call) -> None:
     levels, scale, point, floats = [*outs, None][:4]
     between = w.scratch(call.results[0].shape, np.dtype(np.float32)) if floats is None else floats
     written = tuple(x for x in (levels, scale, point, between) if x is not None)
-    w.emit(find_levels, w.array(call.args[0]), between, levels, scale, point, writes=written)
+    w.emit(find_levels, w.array(call.args[0]), between, levels, scale, point, _none_below(call.args[0]), writes=written)
+
+
+def _none_below(x: Any) -> bool:
+    """Whether no number of x is below 0."""
+    call = x.call if type(x) is Value else None
+    if call is None or call.keywords:
+        return False
+    if call.op in _MOVES:
+        return _none_below(call.args[0])
+    return call.op in _POSITIVE or (call.op == "unary" and call.args[0] in _POSITIVE_UNARY)

@@ -1,0 +1,86 @@
+"""Products of levels in NumPy plans are exact sums of integers, however many terms they have: against NumPy's int64."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import emberlet
+import numpy as np
+import pytest
+from emberlet import functional as F
+from emberlet import nn
+from emberlet.host.numpy_backend.compile import compile
+
+SCALE = np.float32(2.0**-13)  # sums that differ by one give other floats
+TERMS = {"of one product": 300, "of two halves": 900, "of no halves": 2600}
+
+
+def levels(draw: Any, dtype: str, *shape: int) -> Any:
+    info = np.iinfo(dtype)
+    return draw.integers(info.min, info.max + 1, shape).astype(dtype)
+
+
+def rounded(totals: Any) -> Any:
+    """int64 sums as float32 times the scale."""
+    return totals.astype(np.float32) * SCALE
+
+
+class Sums(nn.Module):
+    """function(x, weight, shift) as floats, times the scale."""
+
+    def __init__(self, function: Any, weight: Any, shift: Any) -> None:
+        self.function = function
+        self.weight, self.shift = (nn.Param(emberlet.asarray(v, device="numpy")) for v in (weight, shift))
+
+    def forward(self, x: Any) -> Any:
+        return self.function(x, self.weight.val(), self.shift.val()).astype("float32") * SCALE
+
+
+def planned(function: Any, weight: Any, shift: Any, levels: Any) -> tuple[Any, int]:
+    """(the result of a plan, how many calls it leaves to products of int32)"""
+    x = emberlet.asarray(levels, device="numpy")
+    made = compile(Sums(function, weight, shift), x)
+    return np.asarray(made(x)), repr(made.plan(x)).count("_8bit")
+
+
+@pytest.mark.parametrize("zero", [0, 128, 255, None])
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("count", TERMS.values(), ids=TERMS)
+def test_matrix_products(count: int, bias: bool, zero: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EMBERLET_PLANS", "always")
+    draw = np.random.default_rng(count)
+    weight, shift = levels(draw, "int8", count, 5), draw.integers(-9999, 9999, 5).astype(np.int32)
+    x = levels(draw, "uint8", 3, count)
+    x[0], weight[:, 0] = 255, 127  # the largest sum, and what is farthest from its zero point
+    x[1] = 0
+
+    def product(x: Any, weight: Any, shift: Any) -> Any:
+        total = F.matmul_integer(x, weight, zero)
+        return total + shift if bias else total
+
+    found, whole = planned(product, weight, shift, x)
+    totals = (x.astype(np.int64) - (zero or 0)) @ weight.astype(np.int64) + (shift if bias else 0)
+    np.testing.assert_array_equal(found, rounded(totals))
+    assert bool(whole) == (count == TERMS["of no halves"])
+
+
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize(("channels", "kernel", "stride"), [(90, 3, 1), (220, 2, 2), (900, 1, 1), (40, 3, 2)])
+def test_convolutions(channels: int, kernel: int, stride: int, bias: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EMBERLET_PLANS", "always")
+    draw = np.random.default_rng(channels)
+    weight, shift = levels(draw, "int8", 4, channels, kernel, kernel), draw.integers(-99, 99, 4).astype(np.int32)
+    x = levels(draw, "uint8", 1, channels, 5, 6)
+    x[:, :, :3, :3], weight[0] = 255, 127
+    around = kernel // 2
+
+    def convolved(x: Any, weight: Any, shift: Any) -> Any:
+        total = F.conv_integer(x, weight, 9, stride=stride, padding=around)
+        return total + shift if bias else total
+
+    found, whole = planned(convolved, weight, shift.reshape(4, 1, 1), x)
+    image = np.pad(x.astype(np.int64) - 9, ((0, 0), (0, 0), (around, around), (around, around)))
+    seen = np.lib.stride_tricks.sliding_window_view(image, (kernel, kernel), (2, 3))[:, :, ::stride, ::stride]
+    totals = np.einsum("nchwij,ocij->nohw", seen, weight.astype(np.int64))
+    np.testing.assert_array_equal(found, rounded(totals + (shift.reshape(4, 1, 1) if bias else 0)))
+    assert not whole
