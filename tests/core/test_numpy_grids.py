@@ -68,6 +68,7 @@ PROGRAMS: dict[str, Callable[[Any], Any]] = {
     "from an input": lambda x: F.dequantize_linear(F.quantize_linear(x, SCALE, 7).permute(0, 1, 3, 2), SCALE, 7) * 2,
     "hard swish": lambda x: rounded(F.hard_swish(rounded(x)), 0.02, 18),
     "a mean of channels": lambda x: rounded(F.mean(F.relu(rounded(x)), axis=(2, 3), keepdims=True), 0.001, 5),
+    "zeros of any sign": lambda x: (rounded(x, 9.0) * -1.0, F.softmax(rounded(x)), F.layer_norm(rounded(x, 9.0))),
     "numbers beyond floats": lambda x: rounded(rounded(x) * 3e38 - rounded(x, OTHER) * 3e38),
 }
 
@@ -136,6 +137,9 @@ FOLDED: dict[str, tuple[Callable[[Any], Any], float, int]] = {
     "joined and pooled": (lambda x: convolved(rounded(F.max_pool(fire(x), 3, stride=2), 0.31, 0)), 1.9, 128),
     "added": (residual, 0.7, 128),
     "of dense layers": (dense, 0.4, 128),
+    "of levels by levels": (lambda x: rounded(x) @ rounded(x * 2, OTHER, 100).mT / 3, 0.7, 128),
+    "of levels by levels, moved": (lambda x: (rounded(x) @ rounded(x, OTHER)).permute(2, 3, 0, 1) * 1.3, 0.7, 128),
+    "of few levels by few": (lambda x: rounded(x)[..., :2] @ rounded(x * 2, OTHER)[..., :2].mT, 0.6, 128),
 }  # fmt: skip
 
 
@@ -201,6 +205,9 @@ TABLES: dict[str, Callable[[Any], Any]] = {
     "after a convolution": lambda x: rounded(F.hard_swish(rounded(convolved(rounded(x)), 0.3, 100)), 0.2, 5),
     "of a result": lambda x: (lambda y: (rounded(F.hard_swish(y), 0.02, 18), y * 2 + 1))(rounded(x)),
     "signed": lambda x: rounded(F.hard_swish(rounded(x, zero=-5, dtype="int8")), 0.02, 18, "int8"),
+    "times numbers": on_levels(lambda x: x * 0.537 * 1.9 / 3),
+    "times numbers, and cut": on_levels(lambda x: x * 13.5 * -1.9 / 3),
+    "times numbers, all cut": on_levels(lambda x: x * 1e9 * 1.9 / 3),
     "of 16 bits": lambda x: rounded(F.hard_swish(rounded(x, 0.0001, 700, "uint16")), 0.02, 18),
 }
 
@@ -220,6 +227,16 @@ def test_activations_of_levels_are_the_models(name: str, side: int) -> None:
 def test_a_small_hard_swish_of_levels_is_looked_up() -> None:
     taken = steps(on_levels(F.hard_swish))
     assert taken == ["divide", "fmax", "minimum", "rint", "subtract", "copy_cast", "look_up", "multiply"]
+
+
+def test_levels_that_are_multiplied_alone_are_multiplied_once() -> None:
+    found = steps(lambda x: rounded(rounded(x) * 0.537 * 1.9 / 3, 0.02, 18))
+    assert found.count("multiply") == 2 and "look_up" not in found  # by one number, and by the last scale
+
+
+def test_products_of_levels_take_both_scales_at_once() -> None:
+    found = steps(lambda x: rounded(rounded(x) @ rounded(x * 2, OTHER) / 3, 0.7))
+    assert found.count("multiply") == 3  # by 2, by all scales, and by the last one
 
 
 def test_only_products_that_keep_the_order_are_moved_behind_max_pooling() -> None:

@@ -14,8 +14,9 @@ from ....tensor import Tensor
 from ..elementwise import clipping
 from . import level_tables
 from .magnitudes import FINITE, largest
+from .operands import number
 from .pooling import sees_elements
-from .scales import SCALES, number
+from .scales import SCALES
 from .steps import Writer, copy_cast
 from .tracing import Call, Value
 
@@ -248,12 +249,14 @@ def _unsigned(w: Writer, value: Value, depth: int = 0) -> bool:
 
 def _forgets(w: Writer, call: Call, value: Value, depth: int) -> bool:
     """Whether what a call makes of a Value does not show the sign of a zero."""
-    if call.op in ("conv", "linear", "matmul", "level_table"):
+    if call.op in ("matmul", "softmax", "grid"):  # a grid gives no -0 where that matters
+        return True
+    if call.op in ("conv", "linear", "level_table"):
         return not any(x is value for x in call.args[1:])
     if call.op == "binary":
         same = call.args[0] in ("add", "sub", "mul") or (call.args[0] == "div" and call.args[2] is not value)
     else:
-        same = call.op in (*_MOVES, "pool", "concat", "relu", "clip", "grid", "reduce")
+        same = call.op in (*_MOVES, "pool", "concat", "relu", "clip", "reduce", "layer_norm")
     return same and all(_unsigned(w, r, depth) for r in call.results)
 
 

@@ -35,6 +35,8 @@ def look_up(calls: list[Call], roots: list[Value]) -> list[Call]:
             users.setdefault(value, []).append(call)
     ends = set(roots)
     gone: set[Call] = set()
+    before: dict[Call, Call] = {}
+    backend = get_backend("numpy")
     place = {call: i for i, call in enumerate(calls)}
     for call in calls:
         if call.op == "grid" and not call.keywords and math.prod(call.results[0].shape) > 0:
@@ -43,9 +45,28 @@ def look_up(calls: list[Call], roots: list[Value]) -> list[Call]:
                 source, inner = found
                 low, high = source.call.args[1:]  # type: ignore[union-attr]
                 table = _values(call, source, inner, low, high)
-                call.op, call.method, call.args = "level_table", picked, (source, table, low)
+                factor = _factor(table, low, *call.args[1:])
+                if factor is None:
+                    call.op, call.method, call.args = "level_table", picked, (source, table, low)
+                else:
+                    before[call] = scaled = Call("binary", backend.binary, ("mul", source, factor), {})
+                    scaled.results.append(Value(scaled, 0, float32, source.shape, source.inputs))
+                    call.args = (scaled.results[0], *call.args[1:])
                 gone.update(inner)
-    return [call for call in calls if call not in gone]
+    kept = [call for call in calls if call not in gone]
+    return [each for call in kept for each in ([before[call], call] if call in before else [call])]
+
+
+def _factor(table: Array, first: float, low: float, high: float) -> Tensor | None:
+    """The number that levels from `first` on are multiplied by, where their rounded products are the table."""
+    levels = np.arange(first, first + len(table), dtype=np.float64)
+    seen = (levels != 0) & (table > low) & (table < high)
+    if not seen.any():
+        return None
+    ends = np.sort((table[seen, None] + (-0.5, 0.5)) / levels[seen, None], axis=1)
+    factor = np.float32((ends[:, 0].max() + ends[:, 1].min()) / 2)
+    found = np.clip(np.rint(levels.astype(np.float32) * factor), low, high)
+    return Tensor(factor.reshape(()), float32, (), get_backend("numpy")) if np.array_equal(found, table) else None
 
 
 def _function(

@@ -76,6 +76,8 @@ class _Magnitudes:
         """Of a function that is bounded for numbers, but NaN of NaN."""
         if call.op == "layer_norm":
             return self._normalized(call.args, depth)
+        if call.op == "gelu":
+            return self.of(call.args[0], depth) * _SLACK
         unary = call.op == "unary" and call.args[0] in ("tanh", "erf")
         if not unary and call.op not in ("softmax", "sigmoid"):
             return math.inf

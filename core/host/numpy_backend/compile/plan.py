@@ -103,7 +103,7 @@ class Plan:
         relus.delay(traced)
         counts.from_masks(traced)
         rows.as_linear(traced)
-        writer = Writer(traced, channels_last(traced.calls), self.held)
+        writer = Writer(traced, channels_last(traced.calls), self.held, repeats=True)
         used = {v for call in writer.calls for v in call.operands()} | set(traced.roots)
         values = [v for v in traced.inputs if v in used]
         for value in values:

@@ -4,6 +4,7 @@ the results would be another."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, NamedTuple
@@ -17,9 +18,8 @@ from ....shapes import broadcast
 from ....tensor import Tensor
 from ..storage import Array
 from .grids import inside
+from .operands import needed_calls, number
 from .pooling import sees_elements
-from .scales import number
-from .steps import needed_calls
 from .tracing import Call, Value
 
 _MOST = 1 << 8  # levels that an operand may have
@@ -81,22 +81,26 @@ Formula = Callable[[Any, Any, Any], Any]  # of _Arrays or _Calls and two operand
 def shorten(trace: Trace) -> None:
     """Change a trace so that what is rounded of levels is computed in fewer calls."""
     calls: list[Call] = []
+    reads = Counter(value for call in trace.calls for value in call.operands())
+    reads.update(trace.roots)
     for call in trace.calls:
         if call.op == "grid" and not call.keywords:
-            calls += _shortened(call)
+            calls += _shortened(call, reads)
         calls.append(call)
     trace.calls = calls
     needed = needed_calls(trace)
     trace.calls = [call for call in calls if call in needed]
 
 
-def _shortened(grid: Call) -> list[Call]:
-    """The new calls whose result a grid rounds, none if it stays as it is."""
+def _shortened(grid: Call, reads: Counter[Value]) -> list[Call]:
+    """The new calls whose result a grid rounds, none if it stays as it is: what else is read is computed anyway."""
     divided = _made(grid.args[0], "binary", "div")
     step = number(divided.args[2]) if divided is not None else None
     if divided is None or step is None or type(divided.args[1]) is not Value:
         return []
     source = divided.args[1]
+    if reads[source] > 1:
+        return []
     _, low, high = grid.args
     for first, second, wanted, formulas in (*_pair(source), *_hard_swish(source)):
         with np.errstate(all="ignore"):

@@ -17,10 +17,10 @@ from ....backend.tracing import Trace
 from ....dtypes import float32
 from ....tensor import Tensor
 from .exact_sums import EXACT
-from .level_tables import look_up
+from .joined import split_joined
 from .magnitudes import FINITE, largest
+from .operands import alone, counts, live, needed_calls, number
 from .pooling import sees_elements
-from .steps import needed_calls
 from .tracing import Call, Value
 
 SCALES = (2.0**-60, 2.0**60)  # that give a level back from the float it stands for
@@ -29,110 +29,22 @@ _PRODUCTS = ("conv", "linear", "matmul")
 _MOVES = ("reshape", "permute", "expand", "slice", "concat", "pool", "relu")  # the same of a multiple
 
 
-def number(x: Any, missing: float | None = None) -> float | None:
-    """A constant of one number, None for others."""
-    if x is None:
-        return missing
-    return float(x.data.reshape(())) if isinstance(x, Tensor) and x.size == 1 else None
-
-
 def fold(trace: Trace) -> None:
     """Change a trace so that products take scales into their weights."""
     if any(call.op == "grid" for call in trace.calls):
-        _split(trace)
+        split_joined(trace)
         _Scales(trace).fold()
-
-
-def _live(trace: Trace) -> list[Call]:
-    """The calls that results depend on, without those that give a Value as it is."""
-    needed, roots = needed_calls(trace), set(trace.roots)
-    same: dict[Value, Value] = {}
-
-    def found(x: Any) -> Any:
-        if type(x) is Value:
-            return same.get(x, x)
-        return type(x)([found(v) for v in x]) if type(x) in (list, tuple) else x
-
-    calls = []
-    for call in trace.calls:
-        if call not in needed:
-            continue
-        call.args = tuple(found(x) for x in call.args)
-        x = call.args[0] if call.op == "reshape" and not call.keywords else None
-        result = call.results[0] if call.results else None
-        if type(x) is Value and result is not None and x.shape == result.shape and result not in roots:
-            same[result] = x
-        else:
-            calls.append(call)
-    return calls
-
-
-def _counts(roots: list[Value], calls: list[Call]) -> dict[Value, int]:
-    """How often each Value is read."""
-    uses: dict[Value, int] = {}
-    for value in (*roots, *(v for call in calls for v in call.operands())):
-        uses[value] = uses.get(value, 0) + 1
-    return uses
-
-
-def _split(trace: Trace) -> None:
-    """Change a trace so that a concatenation that is quantized is one of quantized parts, if one is already."""
-    calls = _live(trace)
-    uses = _counts(trace.roots, calls)
-    backend = get_backend("numpy")
-    gone: set[Call] = set()
-    kept: list[Call] = []
-    for call in calls:
-        divided = _alone(call.args[0], uses) if call.op == "grid" else None
-        joined = _alone(divided.args[1], uses) if divided and divided.op == "binary" else None
-        if divided is None or joined is None or joined.op != "concat" or divided.args[0] != "div":
-            kept.append(call)
-            continue
-        step = number(divided.args[2])
-        if step is None or not any(_scale(x) == step for x in joined.args[0]):
-            kept.append(call)
-            continue
-        gone.update((divided, joined))
-        parts = []
-        for x in joined.args[0]:
-            each = Call("binary", backend.binary, ("div", x, divided.args[2]), {})
-            each.results.append(Value(each, 0, float32, x.shape, call.results[0].inputs))
-            rounded = Call("grid", call.method, (each.results[0], *call.args[1:]), {})
-            rounded.results.append(Value(rounded, 0, float32, x.shape, call.results[0].inputs))
-            at = kept.index(x.call) + 1 if type(x) is Value and x.call in kept else len(kept)
-            kept[at:at] = [each, rounded]
-            parts.append(rounded.results[0])
-        whole = Call("concat", joined.method, (parts, joined.args[1]), {})
-        whole.results.append(call.results[0])
-        call.results[0].call = whole
-        kept.append(whole)
-    trace.calls = look_up([call for call in kept if call not in gone], trace.roots)
-
-
-def _alone(x: Any, uses: dict[Value, int]) -> Call | None:
-    """What computes x, if it is read once."""
-    return x.call if type(x) is Value and uses[x] == 1 else None
-
-
-def _scale(x: Any) -> float | None:
-    """The scale of levels that are dequantized; None for others."""
-    call = x.call if type(x) is Value else None
-    if call is None or call.op != "binary" or call.args[0] != "mul" or type(call.args[1]) is not Value:
-        return None
-    made = call.args[1].call
-    scale = call.args[2]
-    whole = isinstance(scale, Tensor) and not scale.ndim and made is not None and made.op == "grid"
-    return number(scale) if whole else None
 
 
 class _Scales:
     """A walk over a trace. levels: a Value that is not computed unless it is read -> (the Value that it is a multiple
-    of, the scale); computed: those that are read; ends: of the levels; factors: of the results of products."""
+    of, the scale); computed: those that are read; ends: of the levels; sums: of products of levels; factors: of the
+    results of products."""
 
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
-        self.given = _live(trace)
-        self.uses = _counts(trace.roots, self.given)
+        self.given = live(trace)
+        self.uses = counts(trace.roots, self.given)
         self.users: dict[Value, list[Call]] = {}
         for call in self.given:
             for value in call.operands():
@@ -140,6 +52,7 @@ class _Scales:
         self.levels: dict[Value, tuple[Value, float]] = {}
         self.computed: set[Value] = set()
         self.ends: dict[Value, tuple[float, float]] = {}
+        self.sums: set[Value] = set()
         self.factors: dict[Call, float] = {}
         self.calls: list[Call] = []
 
@@ -159,23 +72,23 @@ class _Scales:
     def _quantized(self, grid: Call) -> None:
         """Let the product before a grid divide by the scale; relu and clip between them become the grid's ends, since
         rounding keeps the order."""
-        divided = _alone(grid.args[0], self.uses)
+        divided = alone(grid.args[0], self.uses)
         if divided is None or divided.op != "binary" or divided.args[0] != "div":
             return
         scale = number(divided.args[2])
         if scale is None or not SCALES[0] < scale < SCALES[1] or type(divided.args[1]) is not Value:
             return
         source, (low, high) = divided.args[1], grid.args[1:3]
-        cut = _alone(source, self.uses)
+        cut = alone(source, self.uses)
         if cut is not None and cut.op in ("relu", "clip") and not cut.keywords and largest(source) < FINITE:
             ends = (0.0, None) if cut.op == "relu" else cut.args[1:]
             if type(cut.args[0]) is Value and not [e for e in ends if isinstance(e, (Value, Tensor))]:
                 low, high = _within(low, high, scale, *ends)
                 source = cut.args[0]
-        product = _alone(self._unmoved(source), self.uses)
+        product = alone(self._unmoved(source), self.uses)
         shift = product if product is not None and _is_shift(product) else None
         if shift is not None:
-            product = _alone(shift.args[1], self.uses)
+            product = alone(shift.args[1], self.uses)
         given = [p for p in (*product.args[1:3], shift and shift.args[2]) if isinstance(p, Tensor)] if product else []
         if product is not None and _takes_scale(product) and all(largest(p) / scale < FINITE for p in given):
             self.factors[product] = 1 / scale
@@ -188,10 +101,10 @@ class _Scales:
 
     def _unmoved(self, x: Value) -> Value:
         """What x is, moved, if nothing else reads that: a multiple of it moves likewise."""
-        call = _alone(x, self.uses)
+        call = alone(x, self.uses)
         while call is not None and call.op in ("reshape", "permute") and not call.keywords:
             x = call.args[0]
-            call = _alone(x, self.uses)
+            call = alone(x, self.uses)
         return x
 
     def _later(self, call: Call) -> bool:
@@ -216,6 +129,8 @@ class _Scales:
             return False
         if call.op == "reduce":
             return self._summed(call)
+        if call.op == "matmul":
+            return self._multiplied(call)
         if call.op not in _MOVES or (call.op == "pool" and call.args[0] != "max"):
             return False
         operands = list(call.operands())
@@ -231,7 +146,33 @@ class _Scales:
         ends = [self.ends[base] for base, _ in bases if base in self.ends]
         if len(ends) == len(bases) and (call.op != "pool" or sees_elements(call)):
             self.ends[between] = min(low for low, _ in ends), max(high for _, high in ends)
+        if self.sums.issuperset(base for base, _ in bases):
+            self.sums.add(between)
         self.levels[result] = between, found.pop()  # type: ignore[assignment]
+        return True
+
+    def _multiplied(self, call: Call) -> bool:
+        """Whether a call multiplies levels by levels, and what is smaller takes both scales: an operand or the sums."""
+        x, y = call.args
+        if any(type(v) is not Value or v not in self.levels for v in (x, y)):
+            return False
+        (left, first), (right, second) = self.levels[x], self.levels[y]
+        scale, result = first * second, call.results[0]
+        if 1.0 in (first, second) or not SCALES[0] < scale < SCALES[1]:
+            return False
+        sizes = [math.prod(v.shape) for v in (x, y, result)]
+        bare = Call("matmul", call.method, (left, right), {})
+        bare.results.append(Value(bare, 0, float32, result.shape, result.inputs))
+        if sizes[2] > sizes[0] + sizes[1]:
+            at = int(sizes[1] < sizes[0])
+            small = Call("binary", get_backend("numpy").binary, ("mul", bare.args[at], _constant(scale)), {})
+            small.results.append(Value(small, 0, float32, (x, y)[at].shape, result.inputs))
+            self.calls.append(small)
+            bare.args = (small.results[0], right) if at == 0 else (left, small.results[0])
+            scale = 1.0
+        self.calls.append(bare)
+        self.sums.add(bare.results[0])
+        self.levels[result] = bare.results[0], scale
         return True
 
     def _summed(self, call: Call) -> bool:
@@ -259,6 +200,12 @@ class _Scales:
         if scale is None or not SCALES[0] < scale < SCALES[1] or step.dtype is not float32:
             return False
         result = call.results[0]
+        if op in ("mul", "div") and x in self.levels and self.levels[x][0] in self.sums:
+            base, before = self.levels[x]
+            scale = before * scale if op == "mul" else before / scale
+            if SCALES[0] < scale < SCALES[1]:
+                self.levels[result] = base, scale
+            return result in self.levels
         if op == "mul":
             base, known = self._base(x)
             if known != 1.0 or base not in self.ends:
@@ -279,7 +226,7 @@ class _Scales:
 
     def _requantized(self, grid: Call) -> None:
         """Let a grid round what it rounds of levels by one product, where that gives the same for each of them."""
-        divided = _alone(grid.args[0], self.uses)
+        divided = alone(grid.args[0], self.uses)
         if divided is None or divided.op != "binary" or divided.args[0] != "div" or divided not in self.calls[-2:]:
             return
         base, scale = self._base(divided.args[1])

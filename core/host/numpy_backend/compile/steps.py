@@ -16,7 +16,10 @@ from .bias import on_image, on_row
 from .depthwise import border
 from .layout import from_last, in_order, is_last, to_last
 from .memory import Buffer, Buffers
+from .operands import needed_calls
 from .tracing import Call, Value
+
+REPEATED = 1 << 15  # maximum bytes of a constant that is repeated
 
 
 class Step:
@@ -76,11 +79,13 @@ class Writer:
         trace: Trace,
         last: frozenset[Value] | set[Value] = frozenset(),
         held: frozenset[int] = frozenset(),
+        repeats: bool = False,
     ) -> None:
         """last: the Values whose channels lie last in memory (`layout.channels_last`); held: the arguments that no step
-        may overwrite."""
+        may overwrite; repeats: whether constants may be as long as the results of a step, whose lengths are known."""
         self.buffers = Buffers()
         self.last = last
+        self.repeats = repeats
         self.steps: list[Step] = []
         self._arrays: dict[Value, Array] = {}
         self._uses: dict[Value, int] = {}
@@ -290,10 +295,20 @@ class Writer:
         if self.last and is_last(args[-1]):
             rank = args[-1].ndim
             args = tuple(in_order(a, rank) if isinstance(a, np.ndarray) else a for a in args)
+        if self.repeats and isinstance(function, np.ufunc):
+            args = (*(self._repeated(a, args[-1]) for a in args[:-1]), args[-1])
         if function is np.negative:
             # NumPy 2.4 negates wrongly where elements lie 16 bytes apart and the results have gaps.
             function, args = np.multiply, (args[0], np.array(-1).astype(args[1].dtype), args[1])
         self.steps.append(Step(_INTO.get(function, function), args, (args[-1],), args[-1]))
+
+    def _repeated(self, x: Any, out: Array) -> Any:
+        """A constant as it broadcasts over a small result: NumPy takes longer for many short rows than for one."""
+        if not isinstance(x, np.ndarray) or x.size < 2 or x.shape == out.shape or out.nbytes > REPEATED:
+            return x
+        if self.buffers.of(x) is not None or not out.flags.c_contiguous:
+            return x
+        return np.broadcast_to(x, out.shape).copy()
 
     def copy(self, source: Array, target: Array) -> None:
         """Copy elements, unless they lie there already."""
@@ -352,18 +367,6 @@ def _same(a: Array, b: Array) -> bool:
         and a.dtype == b.dtype
         and a.__array_interface__["data"] == b.__array_interface__["data"]
     )
-
-
-def needed_calls(trace: Trace) -> set[Call]:
-    """The Calls that the results depend on, and those that refuse indices."""
-    found: set[Call] = set()
-    stack = [*(v.call for v in trace.roots if v.call), *(c for c in trace.calls if c.op == "checked")]
-    while stack:
-        call = stack.pop()
-        if call not in found:
-            found.add(call)
-            stack.extend(v.call for v in call.operands() if v.call)
-    return found
 
 
 def lifetimes(steps: list[list[Step]], buffers: Buffers, inputs: list[Array], roots: list[Array]) -> None:
