@@ -16,7 +16,8 @@ table compares its own float and int8 on each backend; --gpu writes that of a re
 Both take and give NumPy arrays. Each row is a process of its own, with one thread and then with two (on NumPy two
 processes), and so is each backend of the second table; the least time of a call counts. What takes longer than --limit
 seconds, or fails, is a dash with its reason below. Quantized models stay in .cache/quantize, under a digest of the
-float model, its samples and the sources that quantize. Writes benches/results/quantize.md; rows of models that are not
+float model, its samples and the sources that quantize. --floor writes how fast int8 can be on NumPy, and is, into
+docs/quantization.md (_quantize_floor.py). Writes benches/results/quantize.md; rows of models that are not
 measured stay. Its own processes run it with `--child`.
 """
 
@@ -39,6 +40,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import _quantize_floor
 import numpy as np
 from numpy.typing import NDArray
 
@@ -401,6 +403,9 @@ def child(kinds: list[str], folder: Path, threads: list[int], options: argparse.
     case = Case(None, {}, **{flag: getattr(options, flag) for flag in FLAGS})
     with np.load(folder / "compared.npz") as held:
         calls = rows(Case(None, dict(held)))
+    if options.on == "floor":
+        print(json.dumps({"row": _quantize_floor.row(kinds[0], folder, calls[0], options.seconds)}))
+        return
     if options.on:
         beside(kinds, folder, case, calls, options)
         return
@@ -546,6 +551,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--seconds", type=float, default=0.3, metavar="S", help="of calls in each process (0.3)")
     parser.add_argument("--limit", type=float, default=90, metavar="S", help="of each process, at most (default: 90)")
     parser.add_argument("--out", type=Path, metavar="FILE", help="write there instead")
+    parser.add_argument("--floor", action="store_true", help="only the floor on NumPy; writes docs/quantization.md")
     parser.add_argument("--gpu", action="store_true", help="only emberlet's models on the GPU; writes quantize-NAME.md")
     for flag in FLAGS:
         parser.add_argument(f"--{flag}", action="store_true", help=argparse.SUPPRESS)
@@ -561,6 +567,9 @@ def main(argv: list[str] | None = None) -> int:
     for name in chosen:
         if name not in CASES:
             parser.error(f"there is no model {name!r}; there are {', '.join(CASES)}")
+    if options.floor:
+        floor(chosen, options)
+        return 0
     path = options.out or (gpu_page() if options.gpu else RESULTS)
     load = os.getloadavg()[0]
     end = time.perf_counter() + options.minutes * 60 - 20
@@ -570,6 +579,26 @@ def main(argv: list[str] | None = None) -> int:
         found[name] = measured(name, options, min(left, left / (len(chosen) - k) * 2.5))
         (write_gpu if options.gpu else write)(path, found, load)
     return 0
+
+
+def floor(chosen: list[str], options: argparse.Namespace) -> None:
+    """Write the table of what int8 takes on NumPy at least: one thread, each model in a process of its own."""
+    load, lines = os.getloadavg()[0], []
+    for name in chosen:
+        case = CASES[name]()
+        folder = save(name, case)
+        for kind in ("emberlet float", "emberlet int8"):
+            prepare(kind, folder, case)
+        named = [f"--{flag}" for flag in FLAGS if getattr(case, flag)]
+        words = ["--child", name, str(folder), "1", "--on", "floor", "--seconds", str(options.seconds), *named]
+        found, reason = process(words, THREADS[0], options.limit)
+        lines += [said["row"] for said in found]
+        print(lines[-1] if found else f"{name}: {reason}", flush=True)
+    said = (
+        f"One thread, Python {platform.python_version()}, NumPy {np.__version__}; load of the machine when it began: "
+        f"{load:.1f}."
+    )
+    _quantize_floor.write(options.out or ROOT / "docs" / "quantization.md", lines, said)
 
 
 def gpu_page() -> Path:
