@@ -11,6 +11,7 @@ from emberlet.micro.builder.boards import BOARDS
 from emberlet.micro.builder.build import Options, build
 from emberlet.micro.builder.from_ir import read_graph
 from onnx import TensorProto, helper, numpy_helper
+from onnxruntime import InferenceSession
 
 from tools.boards_in_qemu import EmulatedBoard
 from tools.micropython_builds import firmware
@@ -76,3 +77,59 @@ def test_predict_rounds_as_numpy(name: str) -> None:
     tie = np.abs(quotient - np.floor(quotient) - 0.5) <= np.abs(quotient) * 2.0**-24
     np.testing.assert_array_equal(np.where(tie, due, found), np.broadcast_to(due, found.shape))
     assert np.abs(found - due).max() <= 1
+
+
+INTEGERS = """
+import micropython
+import model
+
+assert model._whole is model.run
+for row in {rows}:
+    found = model.predict(row)
+    assert found == model.predict([float(n) for n in row]) and type(found[0]) is int
+    print(*found)
+micropython.heap_lock()
+try:
+    print(model.predict(row))
+except MemoryError:
+    print("no memory")
+micropython.heap_unlock()
+print(model.predict(row) == found)
+"""
+
+
+def integers() -> bytes:
+    """A dense layer of int8 numbers."""
+    tensors = {
+        "w": np.random.default_rng(2).integers(-127, 128, (SIZE, 3)).astype(np.int8),
+        **{"none": np.int8(0), "x0": np.int8(-20), "y0": np.int8(7)},
+        **{"ws": np.float32(0.01), "xs": np.float32(0.1), "ys": np.float32(0.17)},
+    }
+    nodes = [
+        helper.make_node("DequantizeLinear", ["x", "xs", "x0"], ["a"]),
+        helper.make_node("DequantizeLinear", ["w", "ws", "none"], ["b"]),
+        helper.make_node("MatMul", ["a", "b"], ["c"]),
+        helper.make_node("QuantizeLinear", ["c", "ys", "y0"], ["y"]),
+    ]
+    x, y = (helper.make_tensor_value_info(n, TensorProto.INT8, (1, k)) for n, k in (("x", SIZE), ("y", 3)))
+    own = [numpy_helper.from_array(np.asarray(value), name) for name, value in tensors.items()]
+    graph = helper.make_graph(nodes, "model", [x], [y], own)
+    written: bytes = helper.make_model(
+        graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8
+    ).SerializeToString()
+    return written
+
+
+@pytest.mark.needs("emulated-boards")
+@pytest.mark.parametrize("name", firmware.BOARDS)
+def test_predict_gives_integers_for_integers(name: str) -> None:
+    board = EmulatedBoard(name)
+    options = Options("model", "romfs", [replace(BOARDS["rp2"], name=name, arch=board.arch)])
+    text = integers()
+    built = build(read_graph(text, "model"), options, None)
+    rows = np.random.default_rng().integers(-128, 128, (20, SIZE)).astype(np.int8)
+    (due,) = zip(*(InferenceSession(text).run(None, {"x": row[None]}) for row in rows), strict=True)
+    lines = board.run(INTEGERS.format(rows=rows.tolist()), built.deployed[board.arch]).splitlines()
+    found = np.array([line.split() for line in lines[:20]], int)
+    assert np.abs(found - np.concatenate(due)).max() <= 1  # onnxruntime adds in float32
+    assert lines[20:22] == ["no memory", "True"]
