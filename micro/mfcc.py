@@ -13,7 +13,6 @@ The numbers are exact enough that the bytes of a model's input are those that th
 
 import sys
 from array import array
-from math import log, sqrt
 
 from .frames import Spectrum
 
@@ -27,16 +26,29 @@ except (ImportError, SyntaxError, ValueError):
 GAIN, LEAST = 8368640, -463571610
 """The logarithms of the factor of `magnitudes` and of 1e-12, which is silence, in units of 2**-24."""
 
+LOGS = (11629080, 6802576, 3743728, 1976071, 1017112, 516263, 260117, 130563, 65408, 32736, 16376, 8190)
+"""Those of 1 + 2**-k."""
 
-def mel(frequency):
-    """A frequency in Hz on the mel scale, with TensorFlow's factor."""
-    return 1127 * log(1 + frequency / 700)
+
+def logarithm(x):
+    """2**32 times the base-2 logarithm of an integer. By integers, since a board's floats are too coarse."""
+    out = 0
+    while x >> out + 1:
+        out += 1
+    x = (x << 40) >> out
+    for _ in range(32):
+        x = x * x >> 40
+        out *= 2
+        if x >> 41:
+            x >>= 1
+            out += 1
+    return out
 
 
 def bands_of_bins(rate, size, count, low, high):
     """For each bin of a transform of `size` from the first that is used: the band whose upper half it is in, from -1,
-    and its share in that band; the rest is the next band's. Returns (first bin, bands, shares). Raises ValueError
-    unless 0 <= low < high < rate / 2, and if no bin is between them.
+    and its share in that band, in units of 2**-28; the rest is the next band's. Returns (first bin, bands, shares).
+    Raises ValueError unless 0 <= low < high < rate / 2, and if no bin is between them.
 
     Source: tensorflow/lite/kernels/internal/mfcc_mel_filterbank.cc.
     """
@@ -46,14 +58,15 @@ def bands_of_bins(rate, size, count, low, high):
         )
     step = rate / size
     first, last = int(1.5 + low / step), int(high / step)
-    space = (mel(high) - mel(low)) / (count + 1)
-    bands, shares, band = [], [], 0
+    hertz = size << 10
+    lowest, highest = (logarithm(700 * hertz + round(f * hertz)) for f in (low, high))  # the mel scale is logarithmic
+    width, bands, shares, band = highest - lowest, [], [], 0
     for k in range(first, last + 1):
-        m = mel(k * step)
-        while band < count and mel(low) + space * (band + 1) < m:
+        above = (logarithm(700 * hertz + (k * rate << 10)) - lowest) * (count + 1)
+        while band < count and width * (band + 1) < above:
             band += 1
         bands.append(band - 1)
-        shares.append((mel(low) + space * (band + 1) - m) / space)
+        shares.append(((width * (band + 1) - above << 28) + width // 2) // width)
     if not bands:
         raise ValueError("no bin is between {} and {} Hz: use a wider range or a larger size".format(low, high))
     return first, bands, shares
@@ -89,7 +102,7 @@ class Mfcc(Spectrum):
         self.count, self.coefficients = count, coefficients
         length = 1 << self._bits
         self._first, bands, shares = bands_of_bins(rate, length, count, low, high)
-        self._shares = array("i", (round(s * (1 << 28)) for s in shares))
+        self._shares = array("i", shares)
         self._spans = array("H", (bands.count(k) for k in range(-1, count)))
         self._sums, self._out = array("i", [0] * count), array("i", [0] * coefficients)
         self._window = array("i", ((1 << 28) - c >> 1 for c, _ in turns(size)))
@@ -97,12 +110,14 @@ class Mfcc(Spectrum):
         for k, (c, s) in enumerate(turns(length)):
             if 2 * k < length:
                 self._wave[k], self._wave[k + length // 2] = c, s
-        cosines, scale = [c for c, _ in turns(4 * count)], sqrt(2 / count)
+        scale, cosines = 1 << 29, [c for c, _ in turns(4 * count)]
+        while scale * scale * count > 2 << 56:  # to the square root of 2 / count, by Newton's method
+            scale = scale + (2 << 56) // (count * scale) >> 1
         self._cosines = array("i", [0] * (coefficients * count))
         for k in range(coefficients * count):
             i, band = divmod(k, count)
-            self._cosines[k] = round(scale * cosines[i * (2 * band + 1) % (4 * count)])
-        self._logs = array("i", (round(log(1 + 1 / (1 << k)) * (1 << 24)) for k in range(12)))
+            self._cosines[k] = scale * cosines[i * (2 * band + 1) % (4 * count)] + (1 << 27) >> 28
+        self._logs = array("i", LOGS)
 
     def features(self):
         """The coefficients of the last complete frame, in units of `unit`: an array of integers, reused by each

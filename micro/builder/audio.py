@@ -68,8 +68,8 @@ def mfcc(
     first, bands, shares = bands_of_bins(rate, length, count, low, high)
     window = 0.5 - 0.5 * np.cos(2 * np.pi * np.arange(size) / size)
     weights = np.zeros((count + 2, len(bands)))
-    weights[np.array(bands) + 1, range(len(bands))] = shares
-    weights[np.array(bands) + 2, range(len(bands))] = 1 - np.array(shares)
+    weights[np.array(bands) + 1, range(len(bands))] = np.array(shares) / 2**28
+    weights[np.array(bands) + 2, range(len(bands))] = 1 - np.array(shares) / 2**28
     angles = np.outer(np.arange(coefficients), (np.arange(count) + 0.5) * np.pi / count)
     rows = np.empty((frames, coefficients), np.float32)
     for k in range(frames):

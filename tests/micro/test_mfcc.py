@@ -280,7 +280,7 @@ def test_a_hop_fits_into_its_time(name: str) -> None:
 @pytest.mark.skipif(find_spec("ai_edge_litert") is None, reason="LiteRT has no wheel for this Python")
 @pytest.mark.parametrize("name", ["m7", "m0"])
 def test_a_board_whose_floats_have_32_bits_gives_the_same_bytes(name: str, tmp_path: Path) -> None:
-    """Those of its tables of bands."""
+    """All tables are computed by integers."""
     samples = speech(2)
     script = HEARD.format(sound="/rom/sound").replace("emberlet.micro.", "")
     lines = EmulatedBoard(name).run(script, {**files_for_boards(), "sound": samples.tobytes()}).split()
