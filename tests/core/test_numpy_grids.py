@@ -23,6 +23,12 @@ def twice(x: Any) -> Any:
     return F.dequantize_linear(q, SCALE, 3) + F.dequantize_linear(q, OTHER, 3), F.dequantize_linear(q, SCALE, 3)
 
 
+def normalized(x: Any) -> Any:
+    x = rounded(x)
+    apart = x - F.mean(x, axis=(2, 3), keepdims=True)
+    return apart / F.sqrt(F.mean(apart * apart, axis=(2, 3), keepdims=True) + 1e-5)
+
+
 def levels_too(x: Any) -> Any:
     q = F.quantize_linear(x, SCALE, 128)
     return F.dequantize_linear(q, SCALE, 128), q
@@ -69,6 +75,8 @@ PROGRAMS: dict[str, Callable[[Any], Any]] = {
     "hard swish": lambda x: rounded(F.hard_swish(rounded(x)), 0.02, 18),
     "a mean of channels": lambda x: rounded(F.mean(F.relu(rounded(x)), axis=(2, 3), keepdims=True), 0.001, 5),
     "zeros of any sign": lambda x: (rounded(x, 9.0) * -1.0, F.softmax(rounded(x)), F.layer_norm(rounded(x, 9.0))),
+    "normalized": lambda x: rounded(normalized(x)),
+    "normalized by nothing": lambda x: rounded(rounded(x) / F.sqrt(rounded(x) * 0.0 + 0.0)),
     "numbers beyond floats": lambda x: rounded(rounded(x) * 3e38 - rounded(x, OTHER) * 3e38),
 }
 
@@ -232,6 +240,10 @@ def test_a_small_hard_swish_of_levels_is_looked_up() -> None:
 def test_levels_that_are_multiplied_alone_are_multiplied_once() -> None:
     found = steps(lambda x: rounded(rounded(x) * 0.537 * 1.9 / 3, 0.02, 18))
     assert found.count("multiply") == 2 and "look_up" not in found  # by one number, and by the last scale
+
+
+def test_normalized_levels_are_numbers() -> None:
+    assert steps(lambda x: rounded(normalized(x))).count("fmax") == 1  # of the input, which may be NaN
 
 
 def test_products_of_levels_take_both_scales_at_once() -> None:

@@ -94,12 +94,43 @@ class _Magnitudes:
     def _of_binary(self, args: tuple[Any, ...], depth: int) -> float:
         op, a, b = args
         if op == "div":
-            least = float(np.min(np.abs(b.data))) if isinstance(b, Tensor) and b.size else 0.0
+            least = self._least(b, depth)
             return self.of(a, depth) / least if least > 0 else math.inf
         if op == "mul":
             return self._product(a, b, depth)
         return self.of(a, depth) + self.of(b, depth) if op in ("add", "sub", "maximum", "minimum") else math.inf
 
+    def _least(self, x: Any, depth: int) -> float:
+        """The smallest magnitude of a constant, or of the root of a variance and a constant; 0 of others."""
+        if isinstance(x, Tensor):
+            return float(np.min(np.abs(x.data))) if x.size else 0.0
+        call = x.call
+        if call is None or call.op != "unary" or call.args[0] != "sqrt" or type(call.args[1]) is not Value:
+            return 0.0
+        call = call.args[1].call
+        if call is None or call.op != "binary" or call.args[0] != "add" or not isinstance(call.args[2], Tensor):
+            return 0.0
+        squares, shift = call.args[1:]
+        known = _is_positive(squares) and shift.size and self.of(squares, depth) < _MOST
+        return math.sqrt(max(float(np.min(shift.data)), 0.0)) / _SLACK if known else 0.0
+
     def _product(self, a: Any, b: Any, depth: int) -> float:
         left, right = self.of(a, depth), self.of(b, depth)
         return math.inf if math.inf in (left, right) else left * right
+
+
+def _is_positive(x: Any) -> bool:
+    """Whether x is a sum of squares, or its part, which is not below 0."""
+    call = x.call if type(x) is Value else None
+    if call is None or call.keywords:
+        return False
+    if call.op == "reduce":
+        return call.args[0] in ("sum", "mean") and _is_positive(call.args[1])
+    if call.op == "reshape":
+        return _is_positive(call.args[0])
+    if call.op != "binary":
+        return False
+    op, a, b = call.args
+    if op == "div" and isinstance(b, Tensor):
+        return bool((b.data > 0).all()) and _is_positive(a)
+    return bool(op == "mul" and a is b)
