@@ -158,6 +158,20 @@ def test_a_plan_on_numpy_finds_the_range_of_one_tensor_once() -> None:
     assert [step.function for step in plan.steps].count(find_levels) == 1
 
 
+def test_dynamic_convolutions_keep_their_channels_last_between_them() -> None:
+    text = """net (float[1, 4, 9] x) => (float y) { a = Conv<pads = [1, 1]>(x, v)
+      b = Relu(a)
+      c = Conv<pads = [1, 1]>(b, w)
+      d = Relu(c)
+      y = Conv(d, u) }"""
+    made = codegen.load(dynamic.quantized(with_weights(text, v=(8, 4, 3), w=(6, 8, 3), u=(5, 6, 1))), "numpy")
+    x = emberlet.asarray(RNG.normal(size=(1, 4, 9)).astype(np.float32))
+    planned = made.compile(backend="numpy")
+    np.testing.assert_allclose(np.asarray(planned(x)), np.asarray(made(x)), rtol=1e-5, atol=1e-5)
+    found = [step for step in planned.plan(x).steps if step.function is find_levels]
+    assert [step.args[1].shape for step in found] == [(1, 4, 9), (1, 9, 8), (1, 9, 6)]
+
+
 def test_levels_by_the_range_are_the_definitions_also_of_infinities_and_nan(monkeypatch: pytest.MonkeyPatch) -> None:
     sizes = [1, 1e-30, 1e30, 1e-43, 0]
     given = [RNG.normal(size=shape).astype(np.float32) * np.float32(k) for shape in ((), (7,), (3, 5)) for k in sizes]

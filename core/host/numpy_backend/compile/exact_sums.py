@@ -14,6 +14,7 @@ from ....dtypes import float32, int32
 from ....tensor import Tensor
 from ..storage import Array
 from . import ranges
+from .operands import live
 from .tracing import Call, Value
 
 EXACT = 1 << 24
@@ -185,6 +186,7 @@ def keep_floats(trace: Trace) -> None:
         elif call.op == "cast":
             sums.read(call)
     trace.calls = _used(sums.calls, trace.roots)
+    trace.calls = live(trace)  # sums that are floats lie as what computes them
 
 
 def _used(calls: list[Call], roots: list[Value]) -> list[Call]:

@@ -56,6 +56,8 @@ def channels_last(calls: Iterable[Call]) -> set[Value]:
         else:
             same = call.op in ("pad", "slice") or any(v in found and v.shape == value.shape for v in operands)
             last = call.op in _ELEMENTWISE and same and not found.isdisjoint(operands)
+        if call.op == "range_levels" and found.issuperset(operands):
+            found.update((value, *call.results[3:]))  # levels, and the floats that equal them
         if last:
             found.add(value)
     return found

@@ -43,6 +43,7 @@ def live(trace: Trace) -> list[Call]:
         if call not in needed:
             continue
         call.args = tuple(found(x) for x in call.args)
+        call.keywords = {name: found(x) for name, x in call.keywords.items()}
         x = call.args[0] if call.op == "reshape" and not call.keywords else None
         result = call.results[0] if call.results else None
         if type(x) is Value and result is not None and x.shape == result.shape and result not in roots:

@@ -10,6 +10,7 @@ from ....backend import get_backend
 from ....dtypes import float32
 from ....tensor import Tensor
 from ..integers import find_levels
+from .layout import to_last
 from .steps import Writer
 from .tracing import Call, Value
 
@@ -37,9 +38,13 @@ def lower(w: Writer, call: Call) -> None:
     """Lowers `range_levels` (../integers.py), without the results that nothing reads."""
     outs = [w.out(value) if value in w.roots or w.users(value) else None for value in call.results]
     levels, scale, point, floats = [*outs, None][:4]
-    between = w.scratch(call.results[0].shape, np.dtype(np.float32)) if floats is None else floats
+    value = call.results[0]
+    between = w.scratch(value.shape, np.dtype(np.float32), value in w.last) if floats is None else floats
     written = tuple(x for x in (levels, scale, point, between) if x is not None)
-    w.emit(find_levels, w.array(call.args[0]), between, levels, scale, point, _none_below(call.args[0]), writes=written)
+    x = w.array(call.args[0])
+    if value in w.last:  # elements in the order of memory
+        x, between, levels = to_last(x), to_last(between), None if levels is None else to_last(levels)
+    w.emit(find_levels, x, between, levels, scale, point, _none_below(call.args[0]), writes=written)
 
 
 def _none_below(x: Any) -> bool:
