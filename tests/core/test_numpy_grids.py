@@ -197,6 +197,11 @@ def test_a_layer_of_levels_takes_a_call_more_than_one_of_floats() -> None:
     assert "multiply" not in levels
 
 
+def read_by_two_scales(x: Any) -> Any:
+    q = F.quantize_linear(x, SCALE, 128)
+    return rounded(F.dequantize_linear(q, OTHER, 128) + rounded(F.dequantize_linear(q, SCALE, 128) * 2, 0.11), 0.2)
+
+
 def on_levels(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return lambda x: rounded(function(rounded(x)), 0.02, 18)
 
@@ -213,6 +218,7 @@ TABLES: dict[str, Callable[[Any], Any]] = {
     "after a convolution": lambda x: rounded(F.hard_swish(rounded(convolved(rounded(x)), 0.3, 100)), 0.2, 5),
     "of a result": lambda x: (lambda y: (rounded(F.hard_swish(y), 0.02, 18), y * 2 + 1))(rounded(x)),
     "signed": lambda x: rounded(F.hard_swish(rounded(x, zero=-5, dtype="int8")), 0.02, 18, "int8"),
+    "of a product in a table's place": read_by_two_scales,
     "times numbers": on_levels(lambda x: x * 0.537 * 1.9 / 3),
     "times numbers, and cut": on_levels(lambda x: x * 13.5 * -1.9 / 3),
     "times numbers, all cut": on_levels(lambda x: x * 1e9 * 1.9 / 3),

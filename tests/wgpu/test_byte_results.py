@@ -268,6 +268,30 @@ def test_attention_rounds_its_weights(run: Callable[..., Any], queries: int, key
     assert dispatches == 1
 
 
+def test_rounded_attention_keeps_a_mask_of_its_weights(run: Callable[..., Any]) -> None:
+    draw = np.random.default_rng(16)
+    q, k, v = draw.normal(size=(3, 1, 2, 9, 8)).astype(np.float32)
+    kept = draw.random((1, 2, 9, 9)) < 0.5
+    step = 1 / 255
+
+    def model(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        weights = F.softmax((q @ F.permute_dims(k, (0, 1, 3, 2))) * 0.4)
+        levels = F.minimum(F.where(constant(q, kept), F.round(weights / step), 0.0), 255.0)
+        return (levels.astype(dtypes.uint8).astype(dtypes.float32) * step) @ v
+
+    (found,), _ = run(model, q, k, v)
+    scores = 0.4 * q.astype(np.float64) @ np.swapaxes(k, -1, -2)
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    want = np.round(weights / weights.sum(-1, keepdims=True) / step) * kept * step @ v
+    np.testing.assert_allclose(found, want, atol=2 * step)  # a weight between two levels may be rounded to either
+
+
+def test_levels_less_a_number_that_floats_cannot_hold(run: Callable[..., Any]) -> None:
+    x = np.array([[-0.01, 0.01, 0.1, 25.5]], np.float32)
+    (found,), _ = run(lambda x: (F.quantize_linear(x, 0.1, 0).astype(dtypes.int32) - 16777217).astype(dtypes.float32), x)
+    np.testing.assert_array_equal(found, (np.array([[0, 0, 1, 255]]) - 16777217).astype(np.float32))
+
+
 def test_levels_that_are_results_are_read_as_they_are(run: Callable[..., Any]) -> None:
     draw = np.random.default_rng(8)
     x, w = drawn(draw, np.uint8, (5, 16)), drawn(draw, np.int8, (16, 16))

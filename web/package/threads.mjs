@@ -14,12 +14,11 @@ const CATCHING_UP = 20000; // reads of DONE before a worker counts as busy: it h
 
 // The faster number of threads runs the module. The other one gets a turn of BLOCK runs to compare, at first every second
 // turn, then ever more seldom, up to once in SELDOM runs; a comparison that changes the choice makes it often again, as
-// other programs take and leave cores. A run of more than LONG milliseconds counts as two. Of the last KEPT times of each,
-// the lower quartile counts, which few disturbances reach; the first run of a turn, which has to wake the workers, does not.
+// other programs take and leave cores. Of the last KEPT times of each, the lower quartile counts, which few disturbances
+// reach; the first run of a turn, which has to wake the workers, does not.
 const BLOCK = 5;
 const SELDOM = 2000;
 const KEPT = 8;
-const LONG = 10;
 
 /** How many threads a module may have here, at most `wanted`: 1 where memory cannot be shared or the caller must not sleep. */
 export function threadsHere(wanted = Math.min(4, globalThis.navigator?.hardwareConcurrency ?? 1)) {
@@ -175,8 +174,7 @@ export class Threaded {
     const times = this.#times[Number(several)];
     if (several === this.#before && times.push(took) > KEPT) times.shift();
     this.#before = several;
-    this.#left -= took > LONG ? 2 : 1;
-    if (this.#left > 0) return;
+    if (--this.#left > 0) return;
     const [alone, shared] = this.#times.map((times) => [...times].sort((a, b) => a - b)[times.length >> 2]);
     const faster = shared <= alone;
     this.#pause = faster === this.#several ? Math.min(2 * this.#pause, SELDOM) : 2 * BLOCK;

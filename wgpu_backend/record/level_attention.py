@@ -54,8 +54,10 @@ def _rounded_shares(node):
     cut, most = _by_number(levels.srcs[0].srcs[0], "minimum") if levels.srcs[0].op == "cast" else (None, None)
     if cut is None or most != 255 or cut.op != "where" or _number(cut.srcs[2]) != 0:
         return None
-    rounded = cut.srcs[1]
-    if rounded.op != "unary" or rounded.arg != "round":
+    above, rounded = cut.srcs[:2]
+    if rounded.op != "unary" or rounded.arg != "round" or not _is(above, "gt") or above.srcs[0] is not rounded:
+        return None
+    if _number(above.srcs[1]) != 0:
         return None
     shares, divisor = _by_number(rounded.srcs[0], "div")
     scores = _scores(shares) if shares is not None and divisor == step else None

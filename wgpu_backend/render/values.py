@@ -1,6 +1,7 @@
 """What a Renderer asks about Values to write them in fewer or faster instructions."""
 
 _LIGHT = ("cast", "bitcast", "add", "sub", "mul")
+_EXACT = 1 << 24  # integers up to it are exact in float32
 _READ = ("load", "component", "const", "index", "variable")
 
 
@@ -53,6 +54,8 @@ def _whole_float(value):
     inner, less = value.args[0], 0
     if inner.op == "sub" and inner.type == "i32" and inner.args[1].op == "const":
         inner, less = inner.args[0], inner.args[1].attr
+        if abs(less) > _EXACT:
+            return None
     if inner.op == "cast" and inner.type == "i32" and inner.args[0].type == "f32":
         return inner.args, less  # of "whole" casts
     if inner.op == "cast" and inner.type == "i32":

@@ -15,7 +15,7 @@ from .storage import Array, numpy_dtype
 if TYPE_CHECKING:
     from .backend import NumpyBackend
 
-_NONE, _ONE, _MOST, _FINITE = (np.float32(n) for n in (0, 1, 255, np.inf))
+_ZERO, _ONE, _MOST, _INFINITE = (np.float32(n) for n in (0, 1, 255, np.inf))
 _LEAST = np.finfo(np.float32).tiny  # of a unit whose rounding does not show
 
 
@@ -87,13 +87,13 @@ def find_levels(
 ) -> None:
     """Write what dynamic_quantize_linear gives of x, as far as it is asked for; floats: the levels less their zero
     point, of which 0 may have any sign; none_below: whether no number of x is below 0."""
-    low = _NONE if none_below or not x.size else np.minimum.reduce(x, None)
-    high = np.maximum.reduce(x, None) if x.size else _NONE
-    low, high = _NONE if low > 0 else low, _NONE if high < 0 else high  # NaN stays
+    low = _ZERO if none_below or not x.size else np.minimum.reduce(x, None)
+    high = np.maximum.reduce(x, None) if x.size else _ZERO
+    low, high = _ZERO if low > 0 else low, _ZERO if high < 0 else high  # NaN stays
     unit = (high - low) / _MOST
     if unit == 0:
         unit = _ONE
-    if _LEAST <= unit < _FINITE:
+    if _LEAST <= unit < _INFINITE:
         middle = round(float(-low / unit))
         np.divide(x, unit, floats)
         np.rint(floats, floats)
@@ -111,7 +111,7 @@ def find_levels(
 
 def _beyond(x: Array, floats: Array, low: Any, unit: Any) -> int:
     """The zero point of a range that is infinite, NaN or smaller than floats resolve, and the levels less it."""
-    middle = np.minimum(np.fmax(np.rint(-low / unit), _NONE), _MOST)
+    middle = np.minimum(np.fmax(np.rint(-low / unit), _ZERO), _MOST)
     np.divide(x, unit, floats)
     np.rint(floats, floats)
     np.fmax(floats, -middle, out=floats)  # NaN becomes the lowest

@@ -1,6 +1,6 @@
 """Activations between two roundings to 8 bits as tables: levels are looked up in two or three calls, where a hard swish
-takes seven. Larger arrays are looked up where that is faster than many calls, such as those of a gelu, whose parts may
-be rounded in between."""
+takes seven, or multiplied where the table is a multiple of the levels. Larger arrays are looked up where that is faster
+than many calls, such as those of a gelu, whose parts may be rounded in between."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _WHOLE = 2.0**31  # what is less is cut to an integer
 
 
 def look_up(calls: list[Call], roots: list[Value]) -> list[Call]:
-    """The calls with tables for functions of levels. calls: of a trace, all of which are needed."""
+    """The calls with tables or products for functions of levels. calls: of a trace, all of which are needed."""
     users: dict[Value, list[Call]] = {}
     for call in calls:
         for value in call.operands():
@@ -51,6 +51,7 @@ def look_up(calls: list[Call], roots: list[Value]) -> list[Call]:
                 else:
                     before[call] = scaled = Call("binary", backend.binary, ("mul", source, factor), {})
                     scaled.results.append(Value(scaled, 0, float32, source.shape, source.inputs))
+                    users[scaled.results[0]] = [call]
                     call.args = (scaled.results[0], *call.args[1:])
                 gone.update(inner)
     kept = [call for call in calls if call not in gone]

@@ -125,7 +125,7 @@ def _is_positive(x: Any) -> bool:
     if call is None or call.keywords:
         return False
     if call.op == "reduce":
-        return call.args[0] in ("sum", "mean") and _is_positive(call.args[1])
+        return call.args[0] == "sum" and _is_positive(call.args[1])
     if call.op == "reshape":
         return _is_positive(call.args[0])
     if call.op != "binary":

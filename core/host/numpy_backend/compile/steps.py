@@ -304,7 +304,7 @@ class Writer:
 
     def _repeated(self, x: Any, out: Array) -> Any:
         """A constant as it broadcasts over a small result: NumPy takes longer for many short rows than for one."""
-        if not isinstance(x, np.ndarray) or x.size < 2 or x.shape == out.shape or out.nbytes > REPEATED:
+        if not isinstance(x, np.ndarray) or x.size < 2 or x.shape == out.shape or out.size * x.itemsize > REPEATED:
             return x
         if self.buffers.of(x) is not None or not out.flags.c_contiguous:
             return x
