@@ -98,7 +98,7 @@ def row(name: str, folder: Path, sample: dict[str, Any], seconds: float) -> str:
 
 def write(path: Path, rows: list[str], said: str) -> None:
     """Put the table between its marks in a page."""
-    text = path.read_text(encoding="utf-8")
+    text = path.read_text(encoding="utf-8") if path.exists() else ""
     head = [
         said,
         "",
@@ -106,5 +106,7 @@ def write(path: Path, rows: list[str], said: str) -> None:
         "|---|---:|---:|---:|---:|---:|---:|",
     ]
     before, _, rest = text.partition(START)
-    after = rest.partition(END)[2]
-    path.write_text("\n".join([f"{before}{START}", *head, *rows, f"{END}{after}"]), encoding="utf-8")
+    held, _, after = rest.partition(END)
+    had = [line for line in held.splitlines() if line.startswith("| ") and not line.startswith("| model ")]
+    kept = {line.split(" | ")[0]: line for line in (*had, *rows)}  # of models that were not measured, too
+    path.write_text("\n".join([f"{before}{START}", *head, *kept.values(), f"{END}{after}"]), encoding="utf-8")

@@ -207,11 +207,11 @@ def with_values(model: ModelProto, values: Mapping[str, Any]) -> ModelProto:
 
 def quantized(
     model: ModelProto, ranges: Mapping[str, Range], keep: Collection[str] = (), others: bool = True,
-    levels: Mapping[str, Levels] = {},
+    levels: Mapping[tuple[str, int], Levels] = {},
 ) -> ModelProto:  # fmt: skip
     """The prepared model in 8 bits. ranges: of the activations that `tensors` lists. keep: names of weights whose
     operators stay in floats; others: whether those without weights are quantized; levels: the integers of weights,
-    which are else the nearest."""
+    by name and axis of outputs, which are else the nearest."""
     import onnx
 
     found = onnx.ModelProto()
@@ -297,7 +297,7 @@ def _grids(graph: GraphProto, ranges: Mapping[str, Range]) -> dict[str, tuple[fl
 def _rounded(
     graph: GraphProto, unused: Unused, node: NodeProto, weight: tuple[str, list[int]],
     constants: Mapping[str, Any], grid: tuple[float, int] | None, done: dict[tuple[str, int], str],
-    given: Mapping[str, Levels],
+    given: Mapping[tuple[str, int], Levels],
 ) -> None:  # fmt: skip
     """Replace a product's weight and its bias by integers that are dequantized. done: the result for each weight and
     axis of outputs."""
@@ -312,8 +312,8 @@ def _rounded(
     elif flags.get("transB") or (node.op_type == "ConvTranspose" and flags.get("group", 1) != 1):
         axis = 0
     own = axes[axis]  # the outputs' axis in the initializer
-    levels, scale = levels_of(w, own, given.get(name))
     key = name, own
+    levels, scale = levels_of(w, own, given.get(key))
     if key not in done:
         again = any(held == name for held, _ in done)  # along another axis
         done[key] = _constant(graph, unused, f"{name}_{own}" if again else name, levels, scale, own)

@@ -28,11 +28,11 @@ KINDS = {*PRODUCTS} - {"ConvTranspose"}  # which no operator of integers compute
 
 
 def quantized(
-    model: ModelProto, keep: Collection[str] = (), chosen: Mapping[str, Levels] = {}
+    model: ModelProto, keep: Collection[str] = (), chosen: Mapping[tuple[str, int], Levels] = {}
 ) -> ModelProto:  # fmt: skip
     """A copy of the prepared model (activations.py) in which every product and convolution with a constant float32
     weight multiplies integers, in branches and bodies, too. keep: names of weights whose operators stay in floats;
-    chosen: the integers of weights, which are else the nearest. Raises UnsupportedError if it is no valid ONNX."""
+    chosen: the integers of weights, by name and axis of outputs, which are else the nearest. Raises UnsupportedError if it is no valid ONNX."""
     import onnx
 
     found = onnx.ModelProto()
@@ -61,7 +61,7 @@ class Product(NamedTuple):
 class _Writer:
     """Rewrites the graphs of a model; new initializers are those of its main graph, which all others see."""
 
-    def __init__(self, main: GraphProto, keep: Collection[str], chosen: Mapping[str, Levels]) -> None:
+    def __init__(self, main: GraphProto, keep: Collection[str], chosen: Mapping[tuple[str, int], Levels]) -> None:
         self.main, self.keep, self.chosen = main, keep, chosen
         self.unused = Unused(main)
         self.held: dict[tuple[Any, ...], list[str]] = {}  # the constants of each weight
@@ -102,7 +102,8 @@ class _Writer:
         axis = PRODUCTS[node.op_type]
         if not is_large(w.shape, axis) or not np.isfinite(w).all():
             return None
-        levels, scales = levels_of(w, axis, self.chosen.get(name))
+        own = axes[1 - axis if flags.get("transB") else axis]  # the outputs' axis in the initializer
+        levels, scales = levels_of(w, axis, self.chosen.get((name, own)))
         bias = node.input[2] if len(node.input) > 2 else ""
         return Product(node, name, levels, scales * np.float32(flags.get("alpha", 1.0)), bias)
 

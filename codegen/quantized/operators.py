@@ -135,8 +135,10 @@ class _Writer:
         plain = not options.get("transA") and options.get("alpha", 1.0) == options.get("beta", 1.0) == 1.0
         if after is None or not plain or x is None or w is None or (any(node.input[2:3]) and bias is None):
             return None
-        if bias is not None and self.array(bias.integers).dtype != np.int32:
+        if bias is not None and (bias.integers not in self.values or self.array(bias.integers).dtype != np.int32):
             return None
+        if node.op_type == "MatMul" and w.integers in self.values and len(self.values[w.integers].dims) != 2:
+            return None  # a scale for each column is for matrices
         parts, results = [*x, *w], list(after.input[1:3])
         whole = [] if bias is None else [bias.integers]
         if node.op_type == "Conv":
@@ -147,8 +149,8 @@ class _Writer:
         return [self.made("QGemm", inputs, node, after, {"transB": int(options.get("transB", 0))}, MICROSOFT)]
 
     def sums(self, node: NodeProto, x: Real, w: Real) -> list[NodeProto] | None:
-        """A product of integers whose sums are scaled in float, where nothing but MatMulInteger or ConvInteger is
-        needed: a Gemm has a bias, or another form."""
+        """A product of integers whose sums are scaled in float, if MatMulInteger or ConvInteger is enough: not for a
+        Gemm, nor where a bias is added."""
         from onnx import TensorProto, helper
 
         levels, zero = (self.values.get(name) for name in (w.integers, w.zero))
@@ -188,7 +190,8 @@ class _Writer:
             return [self.made(TWO[node.op_type], [*parts, *results], node, after, {}, MICROSOFT)]
         if node.op_type == "Concat":
             return [self.made("QLinearConcat", [*results, *parts], node, after, options, MICROSOFT)]
-        if node.op_type in ONE:
+        divided = options.get("ceil_mode") and options.get("count_include_pad")  # otherwise by onnxruntime
+        if node.op_type in ONE and "dilations" not in options and not divided:
             return [self.made(ONE[node.op_type], [*parts, *results], node, after, options, MICROSOFT)]
         return None
 

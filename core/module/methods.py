@@ -254,10 +254,11 @@ def save_into(
     Raises ExistsError, an EmberletError and a FileExistsError, DTypeError for what the format cannot hold, OSError.
     """
     from ..store.sources import from_module
-    from ..store.writing import is_gguf, save
+    from ..store.writing import format_of, save
 
-    packed = "blocks" if is_gguf(target, format) else None
-    layout = "pytorch" if packed else layout
+    kind = format_of(target, format)
+    packed = {"burnpack": None, "gguf": "blocks"}.get(kind, "parts")  # those that hold a packed weight as one tensor
+    layout = "pytorch" if kind == "gguf" else layout
     store = from_module(self, filter=filter, layout=layout, names=names, precision=precision, packed=packed)
     if rename is not None:
         store = store.rename(rename)

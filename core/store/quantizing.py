@@ -9,10 +9,11 @@ from typing import Any
 
 from .. import dtypes
 from ..errors import UnsupportedError
+from ..errors.warning import warn
 from ..functional.quantized.weights import CALIBRATIONS, WeightScheme
 from ..host.extras import require
 from ..module import Module, items
-from ..module.narrowing import check_scales
+from ..module.narrowing import PrecisionWarning, check_scales
 from ..nn.bilinear import Bilinear
 from ..nn.conv import Conv, Conv1d, Conv2d, Conv3d
 from ..nn.conv_transpose import ConvTranspose
@@ -24,6 +25,7 @@ from ..nn.quantized_layers import (
     QuantizedConv2d,
     QuantizedConv3d,
     QuantizedEmbedding,
+    QuantizedLayer,
     QuantizedLinear,
 )
 from ..nn.quantized_weight import FakeQuantizedWeight, QuantizedWeight
@@ -199,6 +201,8 @@ def _check_integers(
             f"activations names {unknown[0]!r}, which is no layer that multiplies integers; these are "
             f"{', '.join(known) or 'none'}"
         )
+    for grid in () if isinstance(activations, str) else activations.values():
+        QuantizedLayer()._grids(None, grid, None)  # raises before a layer has changed
 
 
 def _static(module: Module, samples: Any, tell: Callable[[str], None] | None) -> dict[str, tuple[float, int]]:
@@ -206,7 +210,11 @@ def _static(module: Module, samples: Any, tell: Callable[[str], None] | None) ->
     require("choosing ranges by samples", "numpy")
     from .weight_methods.ranges import grids
 
-    return grids(module, dict(multiplying(module)), _calls(samples), "minmax", 100.0, tell or (lambda _: None))[0]
+    layers = dict(multiplying(module))
+    found, infinite = grids(module, layers, _calls(samples), "minmax", 100.0, tell or (lambda _: None))
+    if infinite:
+        warn(f"inputs of {', '.join(infinite)} become NaN or infinite on a sample and stay floats", PrecisionWarning)
+    return found
 
 
 def multiplying(module: Module) -> Iterator[tuple[str, Any]]:

@@ -69,11 +69,11 @@ def _ending(path: str) -> str:
     return os.path.splitext(path)[1].lower()
 
 
-def is_gguf(target: Any, format: str | None) -> bool:
-    """Whether `save` would write GGUF."""
-    return format == "gguf" or (
-        format is None and not hasattr(target, "write") and _ending(os.fspath(target)) == ".gguf"
-    )
+def format_of(target: Any, format: str | None) -> str:
+    """The format that `save` would write."""
+    if format is not None or hasattr(target, "write"):
+        return format or "burnpack"
+    return ENDINGS.get(_ending(os.fspath(target)), "burnpack")
 
 
 def dumps(store: Store, format: str = "burnpack", metadata: Mapping[str, str] | None = None) -> bytes:

@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 from emberlet import codegen
 from emberlet.errors import EmberletError
+from support.onnx_models import parse
 
 HELDOUT = Path(__file__).resolve().parents[2] / "examples" / "digits" / "heldout.npz"
 
@@ -106,3 +108,20 @@ def test_a_folder_with_a_users_work_stays(held: tuple[Any, Any], digits: Path, t
     assert (tmp_path / "digits.py").read_text("utf-8") == "mine = 1\n"
     codegen.quantize(digits, held[0], out=tmp_path, force=True)
     assert "quantize_weights(bits=8)" in (tmp_path / "digits.py").read_text("utf-8")
+
+
+@pytest.mark.parametrize("activations", ["static", "dynamic"])
+@pytest.mark.parametrize("shape", [(8, 8), (12, 6)], ids=str)
+def test_a_weight_that_is_read_both_ways_has_integers_for_each(
+    activations: str, shape: tuple[int, int], tmp_path: Path
+) -> None:
+    draw = np.random.default_rng(1)
+    w = onnx.numpy_helper.from_array(draw.normal(size=shape).astype(np.float32) * np.float32(0.3), "w")
+    model = parse(f"net (float[n, {shape[0]}] x) => (float[n, {shape[0]}] y)"
+                  " { h = MatMul(x, w) r = Relu(h) y = Gemm<transB = 1>(r, w) }")  # fmt: skip
+    model.graph.initializer.append(w)
+    onnx.save(model, tmp_path / "tied.onnx")
+    x = draw.normal(size=(64, shape[0])).astype(np.float32)
+    for weights in ("rtn", "gptq"):
+        _, report = codegen.quantize(tmp_path / "tied.onnx", x, weights=weights, activations=activations)
+        assert report.comparison.rms < 0.01

@@ -90,7 +90,7 @@ CASES = {
         "(float[3, 8] x, float[8, 2] z) => (float[3, 2] y) { y = MatMul(x, z) }", {"QLinearMatMul"}, {"MatMul"}),
     "a relu that its integers cut": (
         "(float[3, 8] x) => (float[3, 6] y) { h = MatMul(x, w) y = Relu(h) }", {"QLinearMatMul"}, {"Relu"}),
-    "a clip within the range": (
+    "a clip that its integers cut": (
         "(float[3, 8] x) => (float[3, 6] y) { h = MatMul(x, w) y = Clip(h, low) }", {"QLinearMatMul"}, {"Clip"}),
     "sums and products": (
         "(float[3, 8] x, float[3, 8] z) => (float[3, 8] y) { s = Add(x, z) y = Mul(s, z) }",
@@ -104,6 +104,18 @@ CASES = {
         " { s = Sigmoid(x) l = LeakyRelu<alpha = 0.2>(s) p = AveragePool<kernel_shape = [2, 2]>(l)"
         " y = GlobalAveragePool(p) }",
         {"QLinearSigmoid", "QLinearLeakyRelu", "QLinearAveragePool", "QLinearGlobalAveragePool"}, {"Sigmoid"}),
+    "a product that adds what it reads": (
+        "(float[6, 8] x) => (float[6, 6] y) { h = MatMul(x, w) y = Gemm(h, v, h) }", {"QLinearMatMul"}, set()),
+    "a product of a constant of three axes": (
+        "(float[2, 3, 8] x) => (float[2, 3, 6] y) { y = MatMul(x, u) }", {"MatMul"}, {"QLinearMatMul"}),
+    "means of distant elements": (
+        "(float[1, 2, 5, 5] x) => (float[1, 2, 3, 3] y)"
+        " { y = AveragePool<kernel_shape = [2, 2], dilations = [2, 2]>(x) }",
+        {"AveragePool"}, {"QLinearAveragePool"}),
+    "means that count a border": (
+        "(float[1, 2, 4, 4] x) => (float[1, 2, 3, 3] y) { y = AveragePool<kernel_shape = [3, 3], strides = [2, 2],"
+        " pads = [1, 1, 1, 1], ceil_mode = 1, count_include_pad = 1>(x) }",
+        {"AveragePool"}, {"QLinearAveragePool"}),
     "a result that is read twice": (
         "(float[3, 8] x) => (float[3, 6] y, float[3, 6] z) { y = MatMul(x, w) z = Tanh(y) }", {"QLinearMatMul"}, set()),
 }  # fmt: skip
@@ -113,8 +125,10 @@ CASES = {
 def test_operators_on_integers_stand_in_the_place_of_those_on_floats(case: str) -> None:
     text, wanted, gone = CASES[case]
     model = parse("net " + text)
-    for name, x in (("w", RNG.normal(size=(8, 6))), ("b", RNG.normal(size=6)), ("low", np.array(0.0))):
-        if f" {name})" in text:
+    shapes: dict[str, tuple[int, ...]] = {"w": (8, 6), "v": (6, 6), "u": (2, 8, 6), "b": (6,)}
+    values = {name: RNG.normal(size=shape) for name, shape in shapes.items()}
+    for name, x in (*values.items(), ("low", np.array(0.0))):
+        if f" {name}" in text.partition("{")[2]:
             model.graph.initializer.append(onnx.numpy_helper.from_array(x.astype(np.float32), name))
     given = {
         i.name: RNG.normal(size=[d.dim_value for d in i.type.tensor_type.shape.dim]).astype(np.float32)

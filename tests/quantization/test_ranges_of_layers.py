@@ -11,6 +11,7 @@ from emberlet import asarray, codegen, nn
 from emberlet import functional as F
 from emberlet.errors import ArgumentError, UnsupportedError
 from emberlet.host.cli.model import load
+from emberlet.module.narrowing import PrecisionWarning
 from emberlet.store.quantizing import multiplying
 
 HELDOUT = Path(__file__).resolve().parents[2] / "examples" / "digits" / "heldout.npz"
@@ -141,14 +142,31 @@ def test_awq_scales_inputs_before_they_become_integers(activations: str) -> None
     [
         ("sometimes", UnsupportedError, "None, 'dynamic', 'static'"),
         ({"1": (0.1, 3)}, UnsupportedError, "these are 0, 2"),
-        ({"0": (0.1, 300)}, ArgumentError, "zero point of input"), ({"0": (-1.0, 3)}, ArgumentError, "scale of input"),
+        ({"0": (0.1, 300)}, ArgumentError, "zero point of input"),
+        ({"0": (0.1, 3), "2": (-1.0, 3)}, ArgumentError, "scale of input"),
         ("static", UnsupportedError, "needs samples"),
     ],
     ids=str,
 )  # fmt: skip
 def test_other_activations_are_refused(given: Any, error: type[Exception], said: str) -> None:
+    model = mlp()[0]
     with pytest.raises(error, match=said):
-        mlp()[0].quantize_weights(activations=given)
+        model.quantize_weights(activations=given)
+    assert [type(layer) for _, layer in multiplying(model)] == [nn.Linear, nn.Linear]
+
+
+def test_inputs_of_bfloat16_have_ranges_and_those_with_nan_none() -> None:
+    x = np.random.default_rng(3).normal(size=(4, 8)).astype(np.float32)
+    found = []
+    for dtype in ("float32", "bfloat16"):
+        model = initialized(nn.Sequential(nn.Linear(8, 8))).cast(dtype)
+        model.quantize_weights(activations="static", samples=[asarray(x).astype(dtype)])
+        found.append(model[0].input)
+    np.testing.assert_allclose(found[1], found[0], rtol=1e-2, atol=1)
+    model = initialized(nn.Sequential(nn.Linear(8, 8)))
+    with pytest.warns(PrecisionWarning, match="inputs of 0 become NaN"):
+        model.quantize_weights(activations="static", samples=[asarray(x), asarray(x * np.float32("nan"))])
+    assert model[0].input is None
 
 
 def digits() -> tuple[Any, Any]:

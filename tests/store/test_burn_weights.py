@@ -109,3 +109,12 @@ def test_a_file_for_burn_keeps_its_bits_in_other_stores(tmp_path: Path) -> None:
     a, b = (Burnpack.from_file(tmp_path / name) for name in ("a.bpk", "b.bpk"))
     assert bytes(a.raw("wide.weight")) == bytes(b.raw("wide.weight")) and a.tensors["wide.weight"].is_quantized
     assert str(a.tensors["wide.bias"].dtype) == "float16"
+
+
+@pytest.mark.parametrize("ending", ["safetensors", "npz"])
+def test_files_that_hold_no_quantized_tensors_keep_the_integers_of_weights(ending: str, tmp_path: Path) -> None:
+    net = made()
+    net.quantize_weights(4, level=32)
+    net.save_into(tmp_path / f"a.{ending}", names="burn")
+    found = {name: snapshot.dtype for name, snapshot in store.open(tmp_path / f"a.{ending}").items()}
+    assert not [name for name, dtype in found.items() if name.endswith(".weight") and dtype.is_float]

@@ -26,9 +26,12 @@ def grids(
     def see(name: str, layer: Any, x: Any, _: Any) -> None:
         scale = getattr(layer.weight, "input_scale", None)
         x = np.asarray(x if scale is None else x * scale.val().astype(x.dtype))
+        if x.dtype.kind not in "fV":  # V: bfloat16
+            return
+        x = x.astype(np.float32) if x.dtype.itemsize < 4 else x
         if not np.isfinite(x).all():
             infinite.add(name)
-        elif x.dtype.kind == "f":
+        else:
             seen.setdefault(name, Observed(len(samples), method not in OF_EXTREMES)).add(x)
 
     with watched(layers, see):
@@ -39,5 +42,6 @@ def grids(
     for name, one in seen.items():
         if one.average is not None and name not in infinite:
             scale, zero = grid_of(*range_of(one, method, percentile))
-            found[name] = float(str(np.float32(scale))), zero  # as a module's source says it
+            if np.float32(scale) > 0:  # else the inputs are smaller than float32 has steps for
+                found[name] = float(str(np.float32(scale))), zero  # as a module's source says it
     return found, sorted(infinite)

@@ -27,7 +27,7 @@ STEPS = 10_000  # of each backend
 WARM = 20
 ROUND = 25
 BLOCKS = 1.0  # blocks of Python's memory that a step may leave on average, beside SOME: a graph leaves hundreds
-SOME = 400
+SOME = 2000  # a module that one way imports, or a cache that it fills, once
 GROWTH = 24.0  # megabytes
 
 

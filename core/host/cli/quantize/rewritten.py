@@ -14,7 +14,7 @@ from emberlet.codegen.quantized.writing import Scheme, quantizing, sign
 from numpy.typing import NDArray
 
 from ....errors import UnsupportedError
-from ....store.quantizing import multiplying
+from ....store.quantizing import channel_axis, multiplying
 from ....store.weight_methods.ranges import grids as observed_grids
 from ...quantization.calibration import OF_EXTREMES, Observed, range_of
 from ..model import Input
@@ -31,7 +31,7 @@ class Rewritten(Source):
         super().__init__(path, name)
         self._initializers = {key: origin_of(value) for key, value in self.record.items()}
         self._biases: dict[str, tuple[str, NDArray[Any]]] = {}  # layer -> its initializer, and the corrected values
-        self._levels: dict[str, Levels] = {}  # initializer -> the integers that were chosen
+        self._levels: dict[tuple[str, int], Levels] = {}  # initializer, its axis of outputs -> the integers chosen
 
     def rewritten(self, proto: Any, keep: Collection[str], others: bool) -> Any:
         """The ONNX model in 8 bits. keep: weights that stay floats; others: whether operators without weights are
@@ -60,7 +60,9 @@ class Rewritten(Source):
                 self._biases[name] = held, np.asarray(values["bias"], np.float32)
             held = self._initializers.get(f"{name}.weight")
             if scheme.method != "rtn" and held is not None and "weight.values" in values:
-                self._levels[held] = Levels.of(values["weight.values"], values["weight.scale"])
+                axis = channel_axis(layers_of(self.model)[name]) or 0
+                own = 1 - axis if hasattr(self.record[f"{name}.weight"].source, "matrix") else axis
+                self._levels[held, own] = Levels.of(values["weight.values"], values["weight.scale"])
 
     def _proto(self, keep: Collection[str], others: bool) -> Any:
         from emberlet.codegen.quantized import activations
