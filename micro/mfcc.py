@@ -56,6 +56,7 @@ def bands_of_bins(rate, size, count, low, high):
         raise ValueError(
             "low must be at least 0, and high above low and below half the rate, found {} and {}".format(low, high)
         )
+    rate, size, count = int(rate), int(size), int(count)  # NumPy's integers overflow
     step = rate / size
     first, last = int(1.5 + low / step), int(high / step)
     hertz = size << 10
@@ -75,7 +76,7 @@ def bands_of_bins(rate, size, count, low, high):
 def turns(count):
     """The cosine and the sine of k / count of a turn for each k below count, in units of 2**-28. By integers, since a
     board's floats are too coarse. count: at least 4."""
-    turn, sums, term = 7244019458077122842 // count, [1 << 60, 0], 1 << 60  # of 2 * pi * 2**60
+    turn, sums, term = 7244019458077122842 // int(count), [1 << 60, 0], 1 << 60  # of 2 * pi * 2**60
     for n in range(1, 30):
         term = (term * turn >> 60) // n
         sums[n & 1] += -term if n & 2 else term

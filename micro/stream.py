@@ -20,7 +20,8 @@ class Rows:
             raise ValueError("an input of {} bytes is not a whole number of rows of {}".format(len(to), columns))
         self.rows, self.columns, self.hop = rows, columns, hop
         self._to, self._zero = to, zero
-        self._factor = round(65536 * unit / scale)
+        self._exact = 65536 * unit / scale
+        self._factor = round(self._exact)
         self._shift, exact = 0, unit / scale * (1 << 28)
         while 0 < exact < 1 << 27:
             exact, self._shift = 2 * exact, self._shift + 1
@@ -32,7 +33,7 @@ class Rows:
     def _byte(self, v):
         """The step that a number is at, from the zero point on, where the rounded factor is too coarse."""
         if not isinstance(v, int):
-            return int(v * self._factor + 32768) >> 16
+            return int(v * self._exact + 32768) >> 16
         # The factor has 28 bits: two halves of each, since larger integers would be allocated.
         a, b, low = v >> 14, v & 16383, self._low
         product = a * self._high + (a * low + b * self._high + (b * low >> 14) >> 14)

@@ -70,6 +70,14 @@ try:
     os.remove({file!r})
 except OSError:
     pass
+for folder in {left!r}:
+    try:
+        names = os.listdir(folder)
+    except OSError:
+        continue
+    for name in names:
+        os.remove(folder + "/" + name)
+    os.rmdir(folder)
 """
 
 # Runs on the board: compares what was copied with what was sent.
@@ -167,10 +175,10 @@ def _copied(
 ) -> list[list[str]]:
     """The commands that copy files to a folder of the board. folders: those to make first."""
     to = to.rstrip("/") + "/"
-    sources = [current(file) for file in files]
     folders = [folder.rstrip("/") for folder in folders]
     if in_place:
         return _over(files, folders, to, first)
+    sources = [current(file) for file in files]
     draft, first_file = to + DRAFT, files[0]
     ready = to + READY.format(first_file.stem)
     sizes = _sizes(files)
@@ -198,15 +206,17 @@ def _sizes(files: Sequence[Path]) -> list[tuple[str, int, int]]:
 
 
 def _over(files: Sequence[Path], folders: list[str], to: str, first: list[str]) -> list[list[str]]:
-    """The commands that copy files over old ones. The first file, which imports the others, is deleted before and
-    renamed when all have arrived: MicroPython may hang on a `.mpy` file that ends too early."""
+    """The commands that copy files over old ones. The first file, a model's module or one of several helpers, is deleted
+    before and renamed when all have arrived: MicroPython may hang on a `.mpy` file that ends too early. What a
+    deployment left that was interrupted is deleted, or the next import would put it in place."""
     (name, size, crc), *others = _sizes(files)
     draft = f".{name}"
     sizes = [(draft, size, crc), *others]
     copies = [[*map(current, files[1:]), f":{to}"]] if others else []
     copies.append([current(files[0]), f":{to}{draft}"])
+    left = to + DRAFT, to + READY.format(files[0].stem)
     return [
-        [*first, "exec", _MAKE_FOLDERS.format(folders=folders) + _DELETE.format(file=to + name)],
+        [*first, "exec", _MAKE_FOLDERS.format(folders=folders) + _DELETE.format(file=to + name, left=left)],
         *([*first, "fs", "cp", *copy] for copy in copies),
         [*first, "exec", _CHECK.format(files=sizes, draft=to[:-1]) + f"os.rename({to + draft!r}, {to + name!r})\n"],
     ]

@@ -152,6 +152,12 @@ def test_the_bytes_of_a_model_are_those_that_tensorflow_gives(armhf_port: Port, 
     assert differing(lines, reference(samples, tmp_path, GRID)) == 0
 
 
+@pytest.mark.parametrize("kind", [float, np.int32, np.int64])
+def test_a_rate_of_another_kind_gives_the_same(kind: type) -> None:
+    sound = np.ones(640, np.int16)
+    np.testing.assert_array_equal(mfcc(sound, rate=kind(16000)), mfcc(sound, rate=16000))
+
+
 def test_silence_is_that_of_tensorflow() -> None:
     silence = frames(np.zeros(1280, np.int16))[-1]
     assert silence[0] * Mfcc.unit == pytest.approx(np.sqrt(2 / 40) * 40 * np.log(1e-12), abs=1e-5)

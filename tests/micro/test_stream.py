@@ -109,3 +109,13 @@ def test_numbers_are_rounded_to_the_nearest_step(step: float, found: int) -> Non
 def test_rows_are_taken_one_by_one_unless_said_otherwise() -> None:
     defaults = {name: p.default for name, p in signature(Rows).parameters.items() if p.default is not p.empty}
     assert defaults == {"hop": 1, "unit": 1}
+
+
+@pytest.mark.parametrize("kind", [int, float, np.int32, np.float32])
+@pytest.mark.parametrize(("scale", "unit"), [(1000.0, 1.0), (39215.0, 1.0), (200000.0, 1.0), (0.5847029, 2.0**-20)])
+def test_numbers_of_any_kind_are_rounded_by_the_exact_factor(kind: type, scale: float, unit: float) -> None:
+    row = bytearray(1)
+    rows = Rows(memoryview(row), scale, 3, columns=1, unit=unit)
+    for level in (1, 98, 200):
+        rows.append([kind(round(level * scale / unit))])
+        assert row[0] == level + 3

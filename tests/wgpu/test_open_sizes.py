@@ -363,7 +363,7 @@ def test_a_range_from_0_that_is_refused_names_the_size_and_one_that_works(tmp_pa
     path = str(tmp_path / "not.plan")
     x = emberlet.zeros((2, 5))
     dims = {"x": {0: ("b", (0, 3)), 1: ("n", (0, 8))}}
-    with pytest.raises(ModelError, match=r"; n cannot be 0 here: take n=1\.\.8$"):
+    with pytest.raises(ModelError, match=r"; n cannot be 0 here: take n from 1 to 8$"):
         plan_file.save(path, lambda x: F.max(x, axis=1), x, dims=dims)  # as in NumPy
     plan_file.save(path, lambda x: F.max(x, axis=1), x, dims={"x": {0: ("b", (0, 3)), 1: ("n", (1, 8))}})
 

@@ -94,9 +94,8 @@ def _above_0(axes: Axes, opened: list[str], numbers: dict[str, int], serves: Cal
 
 
 def _range_of(name: str, limits: tuple[int, int, int | None, int]) -> str:
-    """A range as the option --dim takes it."""
     lowest, highest, _, step = limits
-    return f"{name}={lowest}..{highest}" + (f":{step}" if step > 1 else "")
+    return f"{name} from {lowest} to {highest}" + (f" in steps of {step}" if step > 1 else "")
 
 
 def _unserved(counts: Any, axes: Any) -> str | None:

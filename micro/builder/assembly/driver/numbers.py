@@ -11,7 +11,7 @@ from abc import abstractmethod
 
 from ...emit.inputs import BIAS, RECIPROCAL, SLACK
 from ..frame import Frame
-from ..rv32 import T5, T6
+from ..rv32 import T5
 from ..scalar import H0, H1, V0, V1, V2, V3, V4, V5, V6, V7, Scalar
 from ..scalar_rv32 import REGISTERS, ScalarRv32
 from ..scalar_thumb import ScalarThumb
@@ -49,10 +49,6 @@ class Numbers(Scalar):
         """d = m >> bits, without a sign."""
 
     @abstractmethod
-    def word_at(self, d: int, base: int, index: int) -> None:
-        """d = the word at base + index; not always one instruction."""
-
-    @abstractmethod
     def begin(self) -> None:
         """Keep the address of the driver's state."""
 
@@ -78,9 +74,6 @@ class NumbersThumb(ScalarThumb, Numbers):
     def right_plain_from(self, d: int, m: int, bits: int) -> None:
         self.lsrs(d, m, bits)
 
-    def word_at(self, d: int, base: int, index: int) -> None:
-        self.ldr_reg(d, base, index)
-
     def begin(self) -> None:
         self.put(V7, FIELDS["state"])  # as the driver leaves it: behind the first four words
 
@@ -105,10 +98,6 @@ class NumbersRv32(ScalarRv32, Numbers):
 
     def right_plain_from(self, d: int, m: int, bits: int) -> None:
         self.srli(REGISTERS[d], REGISTERS[m], bits)
-
-    def word_at(self, d: int, base: int, index: int) -> None:
-        self.add(T6, REGISTERS[base], REGISTERS[index])
-        self.lw(REGISTERS[d], T6)
 
     def begin(self) -> None:
         """It stays in t5."""
