@@ -32,7 +32,8 @@ def quantized(
 ) -> ModelProto:  # fmt: skip
     """A copy of the prepared model (activations.py) in which every product and convolution with a constant float32
     weight multiplies integers, in branches and bodies, too. keep: names of weights whose operators stay in floats;
-    chosen: the integers of weights, by name and axis of outputs, which are else the nearest. Raises UnsupportedError if it is no valid ONNX."""
+    chosen: the integers of weights, by name and axis of outputs, which are else the nearest. Raises UnsupportedError if
+    it is no valid ONNX."""
     import onnx
 
     found = onnx.ModelProto()

@@ -206,8 +206,8 @@ def _sizes(files: Sequence[Path]) -> list[tuple[str, int, int]]:
 
 
 def _over(files: Sequence[Path], folders: list[str], to: str, first: list[str]) -> list[list[str]]:
-    """The commands that copy files over old ones. The first file, a model's module or one of several helpers, is deleted
-    before and renamed when all have arrived: MicroPython may hang on a `.mpy` file that ends too early. What a
+    """The commands that copy files over old ones. The first file, a model's module or one of several helpers, is
+    deleted before and renamed when all have arrived: MicroPython may hang on a `.mpy` file that ends too early. What a
     deployment left that was interrupted is deleted, or the next import would put it in place."""
     (name, size, crc), *others = _sizes(files)
     draft = f".{name}"

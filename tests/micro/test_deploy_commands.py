@@ -39,8 +39,8 @@ def test_files_are_copied_to_the_folder_that_is_asked_for(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("to", ["/", "/models/"])
 def test_a_file_that_is_copied_in_place_is_imported_when_all_are_whole(to: str, tmp_path: Path) -> None:
-    """Until then there is none: importing half a file may hang a board. Nor is there what an interrupted deployment left,
-    which an import would put in its place."""
+    """Until then there is none: importing half a file may hang a board. Nor is there what an interrupted deployment
+    left, which an import would put in its place."""
     built(tmp_path / "dist")
     flash = tmp_path / "flash"
     folder = flash / to.strip("/")

@@ -288,7 +288,9 @@ def test_rounded_attention_keeps_a_mask_of_its_weights(run: Callable[..., Any]) 
 
 def test_levels_less_a_number_that_floats_cannot_hold(run: Callable[..., Any]) -> None:
     x = np.array([[-0.01, 0.01, 0.1, 25.5]], np.float32)
-    (found,), _ = run(lambda x: (F.quantize_linear(x, 0.1, 0).astype(dtypes.int32) - 16777217).astype(dtypes.float32), x)
+    (found,), _ = run(
+        lambda x: (F.quantize_linear(x, 0.1, 0).astype(dtypes.int32) - 16777217).astype(dtypes.float32), x
+    )
     np.testing.assert_array_equal(found, (np.array([[0, 0, 1, 255]]) - 16777217).astype(np.float32))
 
 
