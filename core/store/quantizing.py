@@ -161,6 +161,8 @@ def quantize_weights(
     """See Module.quantize_weights."""
     if activations is not None:
         _check_integers(module, activations, mode, level, fake, scale, value)
+    if activations == "static":
+        samples = _calls(samples)  # which are read more than once
     if activations == "static" and method != "awq":  # the other methods look at integers
         activations = _static(module, samples, tell)
     names = _quantize(
@@ -211,7 +213,7 @@ def _static(module: Module, samples: Any, tell: Callable[[str], None] | None) ->
     from .weight_methods.ranges import grids
 
     layers = dict(multiplying(module))
-    found, infinite = grids(module, layers, _calls(samples), "minmax", 100.0, tell or (lambda _: None))
+    found, infinite = grids(module, layers, samples, "minmax", 100.0, tell or (lambda _: None))
     if infinite:
         warn(f"inputs of {', '.join(infinite)} become NaN or infinite on a sample and stay floats", PrecisionWarning)
     return found

@@ -15,7 +15,7 @@ from emberlet.host.folders.journals import current
 
 from .boards import ALIASES
 from .emit.loading import READY, Partition
-from .slots import scripts, without
+from .slots import REMOVE, scripts, without
 from .written import read_about
 
 Runner = Callable[[Sequence[str]], int]
@@ -65,20 +65,16 @@ if names is not None:
 """
 )
 
-_DELETE = """\
+_DELETE = (
+    """\
 try:
     os.remove({file!r})
 except OSError:
     pass
 for folder in {left!r}:
-    try:
-        names = os.listdir(folder)
-    except OSError:
-        continue
-    for name in names:
-        os.remove(folder + "/" + name)
-    os.rmdir(folder)
 """
+    + REMOVE
+)
 
 # Runs on the board: compares what was copied with what was sent.
 _CHECK = """\
@@ -215,8 +211,9 @@ def _over(files: Sequence[Path], folders: list[str], to: str, first: list[str]) 
     copies = [[*map(current, files[1:]), f":{to}"]] if others else []
     copies.append([current(files[0]), f":{to}{draft}"])
     left = to + DRAFT, to + READY.format(files[0].stem)
+    prepare = _MAKE_FOLDERS.format(folders=folders) + _DELETE.format(file=to + name, left=left)
     return [
-        [*first, "exec", _MAKE_FOLDERS.format(folders=folders) + _DELETE.format(file=to + name, left=left)],
+        [*first, "exec", prepare],
         *([*first, "fs", "cp", *copy] for copy in copies),
         [*first, "exec", _CHECK.format(files=sizes, draft=to[:-1]) + f"os.rename({to + draft!r}, {to + name!r})\n"],
     ]

@@ -171,6 +171,17 @@ except OSError:
 """
 )
 
+# In a loop over folders: removes one, if it is there.
+REMOVE = """\
+    try:
+        names = os.listdir(folder)
+    except OSError:
+        continue
+    for name in names:
+        os.remove(folder + "/" + name)
+    os.rmdir(folder)
+"""
+
 # Runs on the board before a deployment without slots.
 _REFUSE = """\
 try:
@@ -182,7 +193,8 @@ else:
 """
 
 # Runs on the board once one is whole: the launcher would be imported in its place.
-_CLEAN = """\
+_CLEAN = (
+    """\
 try:
     with open({launcher!r}, "r") as f:
         written = {mark!r} in f.read(400)
@@ -191,14 +203,9 @@ except OSError:
 if written:
     os.remove({launcher!r})
 for folder in ({slot!r} + "0", {slot!r} + "1"):
-    try:
-        names = os.listdir(folder)
-    except OSError:
-        continue
-    for name in names:
-        os.remove(folder + "/" + name)
-    os.rmdir(folder)
 """
+    + REMOVE
+)
 
 
 def _places(name: str, to: str) -> dict[str, str]:

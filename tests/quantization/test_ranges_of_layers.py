@@ -164,6 +164,9 @@ def test_inputs_of_bfloat16_have_ranges_and_those_with_nan_none() -> None:
         found.append(model[0].input)
     np.testing.assert_allclose(found[1], found[0], rtol=1e-2, atol=1)
     model = initialized(nn.Sequential(nn.Linear(8, 8)))
+    model.quantize_weights(method="gptq", activations="static", samples=(each for each in [asarray(x)]))
+    assert model[0].input == found[0]
+    model = initialized(nn.Sequential(nn.Linear(8, 8)))
     with pytest.warns(PrecisionWarning, match="inputs of 0 become NaN"):
         model.quantize_weights(activations="static", samples=[asarray(x), asarray(x * np.float32("nan"))])
     assert model[0].input is None
