@@ -1,4 +1,5 @@
-"""Code generated from real exports, compared with committed files: its names, its order, its classes and its layout.
+"""Code generated from eleven models that differ, compared with committed files for people to read: its names, its
+order, its classes and its layout.
 
 UPDATE_SNAPSHOTS=1 writes the files anew. Read the difference before committing it.
 """
@@ -15,38 +16,37 @@ from emberlet.codegen.generation import translate
 from models.index import HERE
 from support.nameless import stripped
 
+from tools.paths import ROOT
+
 SNAPSHOTS = Path(__file__).parent / "snapshots"
-# Exports that name their modules, and those that differ most without names.
-NAMED = (
-    "bart_traced conformer_traced deberta_traced gpt2_cached_traced llama_cached_traced segformer_traced silero_vad "
-    "swin_traced t5_traced timm_mobilenetv3_traced timm_regnety wav2vec2 ocr_direction_paddle"
-).split()
-NAMELESS = (
-    "albert bart_traced gpt2_cached_traced llama_cached_traced segformer_traced swin_traced timm_efficientnet_traced "
-    "basic_pitch_tf2onnx"
-).split()
+MODELS = {
+    "flat": "digits",
+    "modules": "detector modules/llama modules/resnet50 unet",
+    "named": "conformer_traced gpt2_cached_traced silero_vad",
+    "nameless": "albert basic_pitch_tf2onnx timm_efficientnet_traced",
+}
+"""An example, and exports that name their modules, of which some are of several classes, or have lost their names."""
 
 
 def _export(name: str) -> bytes:
+    if name == "digits":
+        return (ROOT / "examples" / name / f"{name}.onnx").read_bytes()
+    folder = HERE / name
+    if folder.is_dir():
+        return (folder / "model.onnx").read_bytes()
     (file,) = HERE.rglob(f"{name}.onnx.gz")
     return gzip.decompress(file.read_bytes())
 
 
-def _compare(source: str, file: Path) -> None:
+@pytest.mark.parametrize(("kind", "name"), [(kind, name) for kind, names in MODELS.items() for name in names.split()])
+def test_an_export_reads_as_the_committed_one(kind: str, name: str) -> None:
+    model = onnx.load_from_string(_export(name))
+    name = name.rpartition("/")[2]
+    if kind == "nameless":
+        model = stripped(model, seed=sum(map(ord, name)))
+    source = translate(model, name, weights_name=f"{name}.bpk")[1].source
+    file = SNAPSHOTS / kind / f"{name}.py"
     if os.environ.get("UPDATE_SNAPSHOTS"):
         file.parent.mkdir(exist_ok=True)
         file.write_text(source, encoding="utf-8")
     assert source == file.read_text(encoding="utf-8")
-
-
-@pytest.mark.parametrize("name", NAMED)
-def test_an_export_reads_as_the_committed_one(name: str) -> None:
-    source = translate(_export(name), name, weights_name=f"{name}.bpk")[1].source
-    _compare(source, SNAPSHOTS / "named" / f"{name}.py")
-
-
-@pytest.mark.parametrize("name", NAMELESS)
-def test_an_export_without_names_reads_as_the_committed_one(name: str) -> None:
-    model = stripped(onnx.load_from_string(_export(name)), seed=sum(map(ord, name)))
-    source = translate(model, name, weights_name=f"{name}.bpk")[1].source
-    _compare(source, SNAPSHOTS / "nameless" / f"{name}.py")

@@ -24,7 +24,6 @@ from support.onnx_models import assert_same, expected, parse, source
 
 from tools.paths import ROOT
 
-SNAPSHOTS = Path(__file__).parent / "snapshots"
 DIGITS = ROOT / "examples" / "digits" / "digits.onnx"
 SINE = ROOT / "examples" / "sine" / "sine.onnx"
 RANDOM = np.random.default_rng(7)
@@ -120,15 +119,6 @@ def test_half_stores_half_and_computes_at_full_width(tmp_path: Path) -> None:
     assert made.weights.stat().st_size < 0.6 * whole.weights.stat().st_size
     assert {p.dtype.name for _, p in model.named_params()} == {"float32"}
     assert_same(results(model, INPUTS["digits"], "numpy"), expected(DIGITS, INPUTS["digits"]), atol=0.05)
-
-
-def test_the_code_reads_as_the_committed_snapshot(example: Path, tmp_path: Path) -> None:
-    made = generate(example, tmp_path, top_comment="Generated for a test.\nDo not take its advice.")
-    snapshot = SNAPSHOTS / made.module.name
-    if os.environ.get("UPDATE_SNAPSHOTS"):
-        snapshot.write_text(made.module.read_text(encoding="utf-8"), encoding="utf-8")
-
-    assert made.module.read_text(encoding="utf-8") == snapshot.read_text(encoding="utf-8")
 
 
 def test_the_same_model_gives_the_same_bytes_in_every_process(tmp_path: Path) -> None:
