@@ -89,15 +89,6 @@ def test_sparse_tensors_share_a_limit() -> None:
         translate(model([N("Sum", ["x", *(f"w{k}" for k in range(8))], ["y"])], inputs=[("x", ["n"])], sparse=many))
 
 
-def test_two_inputs_of_one_name_are_refused() -> None:
-    x = helper.make_tensor_value_info("x", FLOAT, [2])
-    made = helper.make_model(
-        helper.make_graph([N("Neg", ["x"], ["y"])], "g", [x, x], [helper.make_tensor_value_info("y", FLOAT, [2])])
-    )
-    with pytest.raises(ModelError, match="two inputs are called 'x'"):
-        load(made)
-
-
 @pytest.mark.parametrize("kind", ["shape", "scalar"])
 @pytest.mark.parametrize("count", [40, 2000])
 def test_long_chains_of_arithmetic_on_sizes(kind: str, count: int) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 import pytest
 from emberlet.codegen import generate, load
-from emberlet.codegen.emit.expression import Binary, Expr, Index, Name, SliceKey, Tuple, flat, lift
+from emberlet.codegen.emit.expression import Expr, Index, Name, SliceKey, Tuple, flat, lift
 from emberlet.codegen.generation import translate
 from emberlet.codegen.hierarchy.caches import _base, _layout, _parts, together
 from emberlet.errors import EmberletError, ShapeError
@@ -216,24 +216,6 @@ def test_the_tuple_of_all_layers_has_each_tensor_where_it_was(width: int) -> Non
                 parts.append(Name(name))
         made = together(parts, width)
         assert eval(flat(made), {}, values) == tuple(want)
-
-
-def test_whole_modules_are_added_and_layers_listed() -> None:
-    a, b, x, y = map(Name, "abxy")
-    first, second = (Index(a, SliceKey(lift(i), lift(i + 2))) for i in (0, 2))
-    assert together([], 2) == Tuple(())
-    assert together([first, second], 2) == a
-    assert together([first, second, x], 2) == Binary("+", a, x)
-    assert together([x, first, second], 2) == Binary("+", x, a)
-    assert together([first, first], 2) == Binary("+", first, first)
-    assert together([second, first], 2) == Binary("+", second, first)
-    assert together([first, x, second], 2) == Binary("+", Binary("+", first, x), second)
-    turns = [Index(name, lift(n)) for n in range(2) for name in (a, b)]  # of two loops' results in turn
-    assert together(turns, 1) == Tuple(tuple(turns))
-    assert together([x, y], 1) == Tuple((x, y))
-    assert together([x, Index(b, lift(0)), Index(b, lift(1)), y], 1) == Binary(
-        "+", Binary("+", Tuple((x,)), b), Tuple((y,))
-    )
 
 
 @pytest.mark.parametrize("where", ["last", "first", "middle"])

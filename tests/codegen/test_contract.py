@@ -7,12 +7,11 @@ import textwrap
 from typing import Any
 
 import pytest
-from emberlet.codegen.emit.contract import Repeated, _listed, _split, numbered
+from emberlet.codegen.emit.contract import Repeated, _listed
 from emberlet.codegen.emit.expression import WIDTH
 from support.rows import every
 
 FLOAT = ("float32", ("batch", "past", 4))
-TWO = ("key", "value")
 
 
 def entries(names: list[str], *kinds: Any) -> list[Any]:
@@ -101,51 +100,3 @@ def test_names_without_a_rule_are_words_of_a_text(many: int) -> None:
     assert value_of(found, "OUTPUTS") == tuple(entries(names))
     assert all(len(line) <= WIDTH for line in found)
     assert len(found) <= 6 + sum(map(len, names)) // 50
-
-
-@pytest.mark.parametrize(
-    ("names", "width", "found"),
-    [
-        ("k0 v0 k1 v1", 2, ('f"{part}{i}"', 0, 1, ["k", "v"])),
-        ("a.k.0 a.v.0 a.k.1 a.v.1", 2, ('f"a.{part}.{i}"', 0, 1, ["k", "v"])),
-        ("k.2.x k.5.x", 1, ('f"k.{i}.x"', 2, 3, [])),
-        (
-            "l.0.past_key l.0.past_value l.1.past_key l.1.past_value",
-            2,
-            ('f"l.{i}.past_{part}"', 0, 1, ["key", "value"]),
-        ),
-        ("l.0.key.h l.0.value.h l.1.key.h l.1.value.h", 2, ('f"l.{i}.{part}.h"', 0, 1, ["key", "value"])),
-        ("k0 v0 k1 w1", 2, None),
-        ("k0 k1 k3", 1, None),
-        ("k1 k0", 1, None),
-        ("k0 k0", 1, None),
-        ("a0b0 a1b1", 1, None),  # two numbers
-        ("k00 k01", 1, None),
-        ("k0 kk1", 1, None),
-        ("k kk", 1, None),
-        ("{0 {1", 1, None),
-        ("k0a v0b k1a v1b", 2, None),
-    ],
-)
-def test_a_rule_of_names_is_one_number_and_one_word(names: str, width: int, found: Any) -> None:
-    assert numbered(names.split(), width) == found
-
-
-@pytest.mark.parametrize(
-    ("words", "found"),
-    [
-        ("key value", ("", "", ["key", "value"])),
-        ("past_key past_value", ("past_", "", ["key", "value"])),
-        ("key_in value_in", ("", "_in", ["key", "value"])),
-        ("a.key.b a.value.b", ("a.", ".b", ["key", "value"])),
-        ("key keys", ("", "", ["key", "keys"])),  # words stay whole
-        ("a.b a.b.c", ("a.", "", ["b", "b.c"])),
-        ("b.a c.b.a", ("", ".a", ["b", "c.b"])),
-        ("a.b.a a.b.b.a", ("a.b", ".a", ["", ".b"])),
-    ],
-)
-def test_the_words_that_differ_are_what_lies_between_equal_ends(words: str, found: Any) -> None:
-    lead, trail, parts = _split(words.split())
-    assert [lead + part + trail for part in parts] == words.split()
-    if "" not in found[2]:
-        assert (lead, trail, parts) == found

@@ -32,7 +32,7 @@ from emberlet.codegen.emit.expression import (
     string_literal,
 )
 from emberlet.codegen.emit.traversal import count, is_layer, mapped, substituted
-from emberlet.codegen.hierarchy.lists import held, listed
+from emberlet.codegen.hierarchy.lists import listed
 from hypothesis import given
 from hypothesis import strategies as st
 from support.rows import every
@@ -283,44 +283,3 @@ def test_a_list_has_the_same_items_as_loops(seed: int) -> None:
                          block(number, other))  # fmt: skip
     made = listed(items)
     assert values(made) == [values(item) for item in items]
-
-
-@pytest.mark.parametrize(
-    ("items", "text"),
-    [
-        ([], "[]"),
-        ([block(1)], "[Block(1)]"),
-        ([block(1)] * 2, "[Block(1) for _ in range(2)]"),
-        ([block(1), block(2)], "[Block(1), Block(2)]"),
-        ([block(1), block(2), block(3)], "[Block(n) for n in range(1, 4)]"),
-        ([block(1), block(3), block(5)], "[Block(n) for n in range(1, 7, 2)]"),
-        ([block(3), block(2), block(1)], "[Block(3), Block(2), Block(1)]"),
-        ([block(1), block(2), block(4)], "[Block(1), Block(2), Block(4)]"),
-        ([block(1, 1), block(2, 2), block(3, 3)], "[Block(n, n) for n in range(1, 4)]"),
-        ([block(1, 2), block(2, 3), block(3, 4)], "[Block(1, 2), Block(2, 3), Block(3, 4)]"),
-        ([block(9, b=1), block(9, b=2), block(9, b=3)], "[Block(9, b=n) for n in range(1, 4)]"),
-        ([block(b=1), block(c=2), block(d=3)], "[Block(b=1), Block(c=2), Block(d=3)]"),
-        ([block(1), block(2, 2), block(3)], "[Block(1), Block(2, 2), Block(3)]"),
-        ([Name("a"), Name("a"), Name("b")], "[a for _ in range(2)] + [b]"),
-        ([Name("a"), Name("b"), Name("c")], "[a, b, c]"),
-        ([block(5), *[block(1)] * 3, block(7), block(8)],
-         "[Block(5)] + [Block(1) for _ in range(3)] + [Block(7), Block(8)]"),
-    ],
-)  # fmt: skip
-def test_equal_and_counted_items_are_a_loop(items: list[Expr], text: str) -> None:
-    assert flat(listed(items)) == text
-
-
-@pytest.mark.parametrize(
-    ("tree", "text"),
-    [
-        ({"0": Name("a"), "1": Name("b")}, "[a, b]"),
-        ({"1": Name("a"), "0": Name("b")}, "[b, a]"),
-        ({"1": Name("a"), "2": Name("b")}, "{1: a, 2: b}"),
-        ({"2": Name("a"), "0": Name("b")}, "{0: b, 2: a}"),
-        ({"a": Name("x"), "b": Name("y")}, "nn.Group(a=x, b=y)"),
-        ({"a": {"0": Name("x")}, "b": {"c": Name("y")}}, "nn.Group(a=[x], b=nn.Group(c=y))"),
-    ],
-)
-def test_fields_below_a_field_are_a_list_a_dict_or_a_group(tree: dict[str, Any], text: str) -> None:
-    assert flat(held(tree)) == text

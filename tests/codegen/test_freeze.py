@@ -85,13 +85,8 @@ def test_an_input_with_a_default_can_be_frozen_too() -> None:
         ),
         ({"quantum": 1}, "there is no input 'quantum' to freeze; the model has 'x'"),
         ({"sr": 16000.0}, "input 'sr' cannot be frozen: its dtype is int64, found 16000.0"),
-        ({"sr": True}, "input 'sr' cannot be frozen: its dtype is int64, found True"),
-        ({"sr": "fast"}, "input 'sr' cannot be frozen: its dtype is int64, found 'fast'"),
         ({"sr": 1 << 70}, "input 'sr' cannot be frozen: its dtype is int64: "),
-        ({"sr": [1]}, "input 'sr' cannot be frozen: its shape is (), but the given value has (1,)"),
         ({"gain": [1.0, 2.0]}, "input 'gain' cannot be frozen: its shape is (1,), but the given value has (2,)"),
-        ({"gain": np.ones(1)}, "input 'gain' cannot be frozen: its dtype is float32, but the given value has float64"),
-        ({"loud": 2}, "input 'loud' cannot be frozen: its dtype is bool, found 2"),
         ({"state": [[1.0], [1.0, 2.0]]}, "input 'state' cannot be frozen: its dtype is float32: nested lists of"),
     ],
 )

@@ -81,13 +81,15 @@ def test_names_never_become_code(name: str, tmp_path: Path, monkeypatch: pytest.
     [
         "../secret.data", "sub/../../secret.data", "..\\secret.data", "C:\\secret.data", "C:secret.data",
         "\\\\server\\share", "", "a\0b", "missing.data", ".", "sub",
+        "sub/../inside.data", "CC:w.data", "..w.data", "a" * 300,
         pytest.param("link.data", marks=pytest.mark.needs("symlinks")),
     ],
 )  # fmt: skip
 def test_external_data_cannot_leave_the_models_folder(location: str, tmp_path: Path) -> None:
     folder = tmp_path / "model"
     (folder / "sub").mkdir(parents=True)
-    (tmp_path / "secret.data").write_bytes(bytes(64))
+    for file in (tmp_path / "secret.data", folder / "inside.data", folder / "C:secret.data"):
+        file.write_bytes(bytes(64))
     if location == "link.data":
         (folder / location).symlink_to(tmp_path / "secret.data")
     with pytest.raises(ModelError, match="initializer 'w': its data"):
@@ -151,40 +153,6 @@ def test_every_truncation_is_refused_or_a_model_of_its_own() -> None:
 
 
 # -- lies inside ------------------------------------------------------------------------------------------------------
-
-
-def initializer(**fields: object) -> onnx.ModelProto:
-    model = parse("g (float[4] x) => (float[4] y) { y = Add(x, w) }")
-    model.graph.initializer.append(TensorProto(name="w", **fields))
-    return model
-
-
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [
-        ({"data_type": 1, "dims": [4], "raw_data": bytes(12)}, r"holds 12 bytes, its shape \(4,\) of float32 needs 16"),
-        ({"data_type": 1, "dims": [1 << 40, 1 << 40], "raw_data": bytes(16)}, "holds 16 bytes"),
-        ({"data_type": 1, "dims": [-4], "raw_data": bytes(16)}, r"the shape \(-4,\) is impossible"),
-        ({"data_type": 1, "dims": [1] * 100, "raw_data": bytes(4)}, "impossible"),
-        ({"data_type": 1, "dims": [4], "float_data": [1.0, 2.0]}, "holds 8 bytes"),
-        ({"data_type": 99, "dims": [4], "raw_data": bytes(16)}, "element type 99 is not supported"),
-        ({"data_type": 14, "dims": [4], "raw_data": bytes(32)}, "element type COMPLEX64 is not supported"),
-        ({"data_type": 8, "dims": [4], "string_data": [b"a"]}, "holds 1 strings"),
-        ({"data_type": 8, "dims": [1], "string_data": [b"\xff"]}, "not UTF-8"),
-    ],
-)
-def test_a_tensor_that_lies_is_refused(fields: dict[str, object], message: str) -> None:
-    with pytest.raises(ModelError, match=message):
-        load(initializer(**fields))
-
-
-def test_a_sparse_tensor_that_would_be_huge_is_refused() -> None:
-    model = parse("g (float[4] x) => (float[4] y) { y = Add(x, w) }")
-    values = helper.make_tensor("w", TensorProto.FLOAT, [1], [1.0])
-    indices = helper.make_tensor("i", TensorProto.INT64, [1], [0])
-    model.graph.sparse_initializer.append(helper.make_sparse_tensor(values, indices, [1 << 20, 1 << 20]))
-    with pytest.raises(ModelError, match="too large to be made dense"):
-        load(model)
 
 
 def test_a_filled_weight_that_would_be_huge_is_refused(tmp_path: Path) -> None:
@@ -298,16 +266,6 @@ def test_subgraphs_nest_as_deep_as_protobuf_reads() -> None:
 def test_deeper_subgraphs_are_refused(depth: int) -> None:
     with pytest.raises(ModelError, match="is not an ONNX model"):
         load(nested(depth))
-
-
-def test_functions_are_read_in_place() -> None:
-    y = load(functions(3, 3), "numpy")(to_tensor(np.float32([1, 2]), "numpy"))
-    assert to_array(y).tolist() == [-1, -2]
-
-
-def test_functions_that_call_each_other_in_a_circle_are_refused() -> None:
-    with pytest.raises(ModelError, match="functions call each other deeper than 64"):
-        load(functions(1, 3, back=True))
 
 
 def test_functions_that_multiply_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -233,20 +233,6 @@ def test_assigning_to_a_result_leaves_the_weights_as_they_are(
 # -- the cost of a call -----------------------------------------------------------------------------------------------
 
 
-def test_a_call_with_fitting_tensors_looks_at_no_signature(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It took four times as long as the digits on NumPy."""
-    from emberlet.host.models import calls as model_calls
-    from emberlet.host.models import inputs as model_inputs
-
-    model = load(DIGITS, "numpy")
-    image = emberlet.zeros((1, 1, 8, 8), backend="numpy")
-    model(image=image)  # the slow way looks once
-    monkeypatch.setattr(model_inputs.inspect, "signature", lambda *_: pytest.fail("inspect.signature was called"))
-    assert model(image=image).tolist() == model(image).tolist()
-    monkeypatch.setattr(model_calls, "bind", lambda *_: pytest.fail("bind was called"))
-    model(image)
-
-
 def test_the_first_parameter_is_found_wherever_it_lies() -> None:
     """The fast search finds named_params' first parameter, in lists, in dicts and below children that refer to
     parents."""

@@ -23,6 +23,7 @@ def of(text: str) -> list[object]:
         ("A(); A(); A()", "[A() for _ in range(3)]"),
         ("A(); B()", "[A(), B()]"),
         ("A(); B(); B(); C()", "[A()] + [B() for _ in range(2)] + [C()]"),
+        ("A(5); B(); B(); B(); A(7); A(8)", "[A(5)] + [B() for _ in range(3)] + [A(7), A(8)]"),
         ("A(); A(); B(); B()", "[A() for _ in range(2)] + [B() for _ in range(2)]"),
         # numbers that grow by a step
         ("A(1, 8); A(2, 8); A(3, 8)", "[A(n, 8) for n in range(1, 4)]"),

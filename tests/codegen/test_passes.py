@@ -684,18 +684,6 @@ def test_no_pass_alone_changes_what_a_real_model_computes(case: Any) -> None:
                 np.testing.assert_allclose(g.astype(np.float64), w.astype(np.float64), err_msg=name, **close)
 
 
-@pytest.mark.parametrize(("rows", "bias"), [("4", "1, 4"), ("2, 4", "1, 1, 4")])
-def test_a_bias_of_more_axes_than_the_product_is_no_layers(rows: str, bias: str) -> None:
-    """x (rows) @ w + bias has the rank of the bias: a Linear would lose an axis."""
-    x, w, b = floats(*(int(d) for d in rows.split(","))), floats(4, 4), floats(*(int(d) for d in bias.split(",")))
-    shape = np.broadcast_shapes(x.shape, b.shape)
-    out = ", ".join(map(str, shape))
-    model = with_constants(f"g (float[{rows}] x) => (float[{out}] y) {{ p = MatMul(x, w)  y = Add(p, b) }}", w=w, b=b)
-    assert "Linear" not in operators(after(model, "linear"))
-    (y,) = generated(model, [x])
-    assert y.shape == shape
-
-
 @every("case", REAL.values())
 def test_a_pass_without_what_it_starts_at_finds_nothing(case: Any) -> None:
     """`run_passes` does not import it then. Each pass sees the graph as read, and after all the others."""

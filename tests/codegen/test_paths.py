@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pytest
 from emberlet.codegen.hierarchy.moving import _list_level
 from emberlet.codegen.hierarchy.repetition.naming import _distinct, _list_of, _prefixes
-from emberlet.codegen.hierarchy.repetition.sequence import _is_matrix, _is_power, _repeated
+from emberlet.codegen.hierarchy.repetition.sequence import _is_matrix
 from emberlet.codegen.hierarchy.scopes import between, common, counted, parameters, unwrapped, weights, written
 from emberlet.codegen.ir.value import Value
 from emberlet.codegen.reader import read_model
@@ -36,7 +35,7 @@ def table(text: str) -> dict[Any, Any]:
      ("x.b", "y.b", "")],
 )  # fmt: skip
 def test_the_path_that_two_paths_share(a: str, b: str, shared: str) -> None:
-    assert common(path(a), path(b)) == path(shared)
+    assert common(path(a), path(b)) == common(path(b), path(a)) == path(shared)
 
 
 @pytest.mark.parametrize(
@@ -48,6 +47,10 @@ def test_the_path_that_two_paths_share(a: str, b: str, shared: str) -> None:
         ("layers.0.fc", "layers.1.fc", "layers.0"),
         ("layers.0.fc", "layers.1", "layers.0"),
         ("layers.0", "layers.1", "layers"),  # the item itself makes the value
+        ("layers.0.a.b", "layers.1.a.b", "layers.0"),
+        ("a.layers.0.b", "a.layers.1.b", "a.layers.0"),
+        ("a.x", "b.y", ""),
+        ("a.x", "a.1", "a"),
         ("layers.0.fc", "layers", "layers"),
         ("layers.0.fc", "layers.norm", "layers"),
         ("layers.norm.fc", "layers.0", "layers"),
@@ -84,6 +87,9 @@ def test_the_path_in_a_weights_name(name: str, said: str) -> None:
         ("layers.0.fc", "layers.1.fc", 1),
         ("layers.0", "layers.1", 1),
         ("layers.0.a.1", "layers.0.a.2 layers.3", 1),
+        ("a.layers.0.b", "a.layers.1.b a.layers.0.c", 2),
+        ("stages.0.layers.0", "stages.0.layers.1", 3),
+        ("a.x", "a.y", None),
         ("layers.0.fc", "layers.0.gate", None),
         ("layers.0.fc", "head", None),
         ("layers.0.fc", "layers", None),
@@ -106,6 +112,7 @@ def test_where_paths_separate_into_items_of_a_list(here: str, others: str, level
         ("model.layers", "0", ""),
         ("stages.1.layers.0", "0", "stages.1.layers"),
         ("stages.1.layers.0", "1", ""),
+        ("stages.0.blocks.1.fc", "1", "stages.0.blocks"),
         ("", "0", ""),
     ],
 )
@@ -121,6 +128,7 @@ def test_the_list_that_an_item_is_in(prefix: str, number: str, name: str) -> Non
         ({"block": "fc1"}, ""),
         ({"block": "net.a net.a.b"}, "block=net"),
         ({"block": "net.a.c net.a.b"}, "block=net.a"),
+        ({"block": "enc enc.b"}, ""),
         ({"block": "- net.fc1 net.fc2"}, "block=net"),
         ({"block": "- -"}, ""),
         ({"block": "a.x b.x"}, ""),
@@ -146,6 +154,7 @@ def test_a_block_is_called_after_what_its_layers_share(places: dict[str, str], n
         ("a=net", "net", ""),
         ("a=net", "network.fc", "a=net"),
         ("a=net b=net.inner", "", "b=net.inner"),  # another block is below it
+        ("b.0=l.0 b.1=l.1", "l", "b.0=l.0 b.1=l.1"),
         ("b.0=l.0 b.1=l.1", "", "b.0=l.0 b.1=l.1"),
         ("b.0=l.0 b.1=l.1 c=net", "l.1.fc", "c=net"),  # a list takes its name as a whole
         ("b.0=l.0 b.1=l.1 b.norm=net", "l.1.fc", ""),
@@ -223,9 +232,6 @@ def test_the_constants_that_become_parameters(op: str, array: Any, weighs: bool,
     assert (len(weights(node)), len(parameters(node))) == (weighs, counts)
 
 
-# -- sequences --------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("shape", "named", "is_matrix"),
     [((2, 3), True, True), ((2, 3), False, False), ((1, 6), True, False), ((6,), True, False), ((2, 1, 3), True, True),
@@ -246,29 +252,3 @@ def test_a_matrix_is_longer_than_its_longest_axis(shape: tuple[int, ...], named:
     from emberlet.codegen.records import replace
 
     assert _is_matrix(value if named else replace(value, origin=None)) is is_matrix
-
-
-@pytest.mark.parametrize(
-    ("tokens", "is_power"),
-    [((1, 1), True), ((1, 2, 1, 2), True), ((1, 2, 3, 1, 2, 3), True), ((1,), False), ((1, 2), False),
-     ((1, 2, 1), False), ((1, 1, 1), True), ((1, 2, 1, 2, 1), False), ((1, 1, 2, 1, 1, 2), True)],
-)  # fmt: skip
-def test_runs_that_repeat_a_shorter_one(tokens: tuple[int, ...], is_power: bool) -> None:
-    assert _is_power(tokens) is is_power
-
-
-@dataclass
-class Token:
-    token: int
-
-
-def test_the_runs_that_occur_twice_and_where() -> None:
-    """Compared with every pair of places."""
-    lists = [[Token(int(c)) for c in text] for text in ("1231234", "23", "5", "")]
-    wanted: dict[tuple[int, ...], list[tuple[int, int]]] = {}
-    for n, held in enumerate(lists):
-        for i in range(len(held)):
-            for j in range(i + 1, len(held) + 1):
-                wanted.setdefault(tuple(t.token for t in held[i:j]), []).append((n, i))
-    found = {tokens: [([id(x) for x in lists].index(id(h)), i) for h, i in at] for tokens, at in _repeated(lists)}  # type: ignore[arg-type]
-    assert {k: sorted(v) for k, v in found.items()} == {k: v for k, v in wanted.items() if len(v) > 1}

@@ -2,19 +2,11 @@
 
 from __future__ import annotations
 
-import ast
-import random
-import subprocess
-import sys
-
 import pytest
-from emberlet.codegen.emit.expression import WIDTH, Binary, Expr, flat
-from emberlet.codegen.emit.layout import laid_out
 from emberlet.codegen.emit.polish import polished
-from emberlet.codegen.emit.statement import Assign, render
-from emberlet.codegen.emit.traversal import substituted
+from emberlet.codegen.emit.statement import render
 from emberlet.codegen.emit.variables import Hints
-from support.expressions import expression, statements
+from support.expressions import statements
 from support.rows import every
 
 
@@ -101,43 +93,3 @@ def test_a_variable_is_called_what_it_holds(value: str, name: str) -> None:
 )
 def test_statements_are_written_as_a_person_would(source: str, lines: list[str]) -> None:
     assert named(source) == lines
-
-
-LONG = [f"{'a' * n}_{n}" for n in (3, 9, 13, 17, 19)]
-
-
-def drawn(rng: random.Random, depth: int) -> str:
-    """An expression of long names, as source."""
-    if depth == 0:
-        return rng.choice([*LONG, "1", "x.shape[0]"])
-    a, b, c = (drawn(rng, depth - 1) for _ in range(3))
-    ends = [a, rng.choice(["", b])]
-    rng.shuffle(ends)
-    sums = [f"({a}) + ({b})", f"-({a})", f"[{a}, {b}]"]
-    calls = [f"f({a}, {b}, key={c})", f"({a}).take({b})", f"f(x[{a}:{b}], {c})"]
-    return rng.choice([*sums, *calls, f"x[{ends[0]}:{ends[1]}]", f"y[{a}:, :{b}, {c}]"])
-
-
-@pytest.mark.parametrize("seed", range(8))
-def test_lines_that_are_too_long_become_several_that_say_the_same(seed: int) -> None:
-    rng = random.Random(seed)
-    blocks = []
-    for _ in range(40):
-        whole = expression(ast.parse(drawn(rng, rng.randint(1, 3)), mode="eval").body)
-        body = laid_out([Assign(("y",), whole)], 4)
-        values: dict[str, Expr] = {}
-        for line in body:
-            assert isinstance(line, Assign)
-            (name,) = line.targets
-            value = substituted(line.value, values)
-            values[name] = Binary("+", values[name], value) if line.grows else value
-        assert flat(values["y"]) == flat(whole)
-        lines = render(body, 4)
-        if len(f"    y = {flat(whole)}") <= WIDTH:
-            assert len(lines) == 1
-        assert all(len(line) <= WIDTH for line in lines), lines
-        blocks.append("def f():\n" + "\n".join(lines) + "\n")
-    text = "\n\n".join(blocks)
-    command = [sys.executable, "-m", "ruff", "format", "--isolated", "--no-cache", "--line-length=88", "-"]
-    done = subprocess.run(command, input=text, capture_output=True, text=True, check=True, encoding="utf-8")
-    assert done.stdout == text

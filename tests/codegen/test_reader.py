@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,97 +11,21 @@ import pytest
 from emberlet import dtypes
 from emberlet.codegen import load
 from emberlet.codegen.ir.problem import Problem
-from emberlet.codegen.ir.types import MapType, TensorType
+from emberlet.codegen.ir.types import TensorType
 from emberlet.codegen.ir.value import Inline, Stored
 from emberlet.codegen.protobuf import TensorProto
 from emberlet.codegen.reader import parsing, read_model
-from emberlet.codegen.reader.freezing import frozen, unknown
-from emberlet.codegen.reader.modules import named_scope, written_scopes
+from emberlet.codegen.reader.freezing import frozen
 from emberlet.codegen.reader.order import ordered, reads
 from emberlet.codegen.reader.values import Values
 from emberlet.errors import ModelError
 from onnx import helper, numpy_helper
-from support.hostile_models import with_external
 from support.onnx_models import parse
 
 F, I64 = dtypes.float32, dtypes.int64
-DEEP = "/".join(["a"] * 64)
 
 
 # -- modules ----------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("name", "path"),
-    [
-        ("Conv_3", None),
-        ("/layer1/layer1.0/conv1/Conv", "layer1 0 conv1"),
-        ("/layer1/layer2.0/conv1/Conv", "layer1 layer2 0 conv1"),
-        ("/a/b/a.b.0/Conv", "a b 0"),
-        ("/a/x/a.b.0/Conv", "a x a b 0"),
-        ("/a/a/Conv", "a a"),
-        ("fused /a/b/Gemm", "a b"),
-        ("/a/b/Add/SkipLayerNormFusion/", "a b"),
-        ("/a/b/Add//MatMulFusion/AddFusion", "a b"),
-        ("/a/Relu_1/Conv_output", "a"),
-        ("/a/Add/Mul/x", "a"),
-        ("/a/MyFusion_2/x", "a"),
-        ("/a/Adder/x", "a Adder"),
-        ("a/b;a/c;d/E", "a"),
-        ("d/E;a/b;a/c", "a"),
-        ("model/Layer/x;model/Layer/y;other/Layer/z", "model"),
-        ("model/Relu/x;plain", "model"),
-        ("A/x;B/y", None),
-        (f"{DEEP}/x", " ".join(["a"] * 64)),
-        (f"{DEEP}/a/x", None),
-        ("a" + "." * 253 + "/b/c/x", "a b c"),
-        ("a" + "." * 254 + "/b/c/x", None),
-    ],
-)
-def test_the_module_in_a_nodes_name(name: str, path: str | None) -> None:
-    assert named_scope(name) == (None if path is None else tuple(path.split()))
-
-
-SCOPES, CLASSES = "pkg.torch.onnx.name_scopes", "pkg.torch.onnx.class_hierarchy"
-NEWER = "pkg.torch.onnx.namespace"
-
-
-@pytest.mark.parametrize(
-    ("written", "path", "kinds"),
-    [
-        ({}, None, {}),
-        ({"other": "a"}, None, {}),
-        ({SCOPES: "['', 'layers', 'layers.0', 'add']", CLASSES: "['p.Model', 'nn.ModuleList', 'p.Block', 'aten.add']"},
-         "layers 0", {"": "Model", "layers": "ModuleList", "layers 0": "Block"}),
-        ({SCOPES: "['', 'layers.0', 'add']", CLASSES: "['p.Model', 'aten.add']"}, "layers 0", {"": "Model"}),
-        ({SCOPES: "['', 'fc', 'add']"}, "fc", {}),
-        ({SCOPES: "[]"}, "", {}),
-        ({NEWER: ": p.Model/fc: nn.Linear/addmm: aten"}, "fc", {"": "Model", "fc": "Linear"}),
-        ({"namespace": ": p.Model/layers.0@1: p.Block/add: aten"}, "layers 0", {"": "Model", "layers 0": "Block"}),
-        ({NEWER: ": p.Model/a: p.A/x: y", "namespace": ": p.Other/b: p.B/x: y"}, "a", {"": "Model", "a": "A"}),
-        ({NEWER: "", "namespace": ": p.Model/b: p.B/x: y"}, None, {}),
-        ({SCOPES: "['', 'fc', 'add']", NEWER: ": p.Model/a: p.A/x: y"}, "fc", {}),
-        ({SCOPES: "['', '_empty_nn_module_stack_from_metadata_hook', 'add']"}, None, {}),
-        ({SCOPES: f"['', '{DEEP.replace('/', '.')}', 'add']"}, " ".join(["a"] * 64), {}),
-        ({SCOPES: f"['', '{DEEP.replace('/', '.')}.a', 'add']"}, None, {}),
-    ],
-)  # fmt: skip
-def test_the_module_in_a_nodes_metadata(written: dict[str, str], path: str | None, kinds: dict[str, str]) -> None:
-    node = helper.make_node("Add", ["a", "b"], ["c"])
-    for key, value in written.items():
-        node.metadata_props.add(key=key, value=value)
-    found: Any = {}
-    assert written_scopes(node, found) == (None if path is None else tuple(path.split()))  # type: ignore[arg-type]
-    if path is not None:
-        assert found == {tuple(k.split()): v for k, v in kinds.items()}
-
-
-def test_the_first_class_of_a_module_stays() -> None:
-    node = helper.make_node("Add", ["a", "b"], ["c"])
-    node.metadata_props.add(key="namespace", value=": p.Model/fc: nn.Linear/addmm: aten")
-    kinds = {("fc",): "Dense"}
-    written_scopes(node, kinds)  # type: ignore[arg-type]
-    assert kinds == {("fc",): "Dense", (): "Model"}
 
 
 # -- order ------------------------------------------------------------------------------------------------------------
@@ -245,31 +168,6 @@ def test_6_bit_floats_lie_one_in_an_entry_or_packed(code: int) -> None:
         Values(None).value(typed)
 
 
-OUTSIDE = "which is not a path inside the model's folder"
-
-
-@pytest.mark.parametrize(
-    ("location", "words"),
-    [
-        ("", OUTSIDE), ("../w.data", OUTSIDE), ("a/../w.data", OUTSIDE), ("a\\..\\w.data", OUTSIDE),
-        ("a\0b", OUTSIDE), ("C:w.data", OUTSIDE), ("z:\\w.data", OUTSIDE), ("/w.data", OUTSIDE),
-        ("CC:w.data", "is missing"), ("..w.data", "is missing"), (".", "is missing"), ("a" * 300, "cannot be read"),
-    ],
-)  # fmt: skip
-def test_external_data_lies_in_the_models_folder(location: str, words: str, tmp_path: Path) -> None:
-    (tmp_path / "w.data").write_bytes(bytes(16))
-    (tmp_path / "C:w.data").write_bytes(bytes(16))
-    (tmp_path / "z:\\w.data").write_bytes(bytes(16))
-    with pytest.raises(ModelError, match=words):
-        load(with_external(tmp_path, location=location))
-
-
-def test_external_data_of_bytes_is_refused(tmp_path: Path) -> None:
-    path = Path(with_external(tmp_path, location="w.data"))
-    with pytest.raises(ModelError, match=r"'w\.data'"):
-        load(path.read_bytes())
-
-
 # -- graphs -----------------------------------------------------------------------------------------------------------
 
 
@@ -357,17 +255,3 @@ def test_a_frozen_size_holds_for_the_next_input() -> None:
     frozen([1, 2, 3], TensorType(I64, ("n",)), sizes)
     with pytest.raises(Problem, match=r"its shape is \(3,\), but the given value has \(2,\)"):
         frozen([1, 2], TensorType(I64, ("n",)), sizes)
-
-
-def test_a_map_cannot_be_frozen() -> None:
-    with pytest.raises(Problem, match=r"int64.*float32"):
-        frozen(1, MapType(I64, F), {})
-
-
-def test_a_name_to_freeze_that_is_no_input_is_said() -> None:
-    said = unknown(["input_id", "quantum", "w"], ["input_ids", "w"], {"w"})
-    assert said == [
-        "there is no input 'input_id' to freeze (did you mean 'input_ids'?); the model has 'input_ids'",
-        "there is no input 'quantum' to freeze; the model has 'input_ids'",
-    ]
-    assert unknown(["a"], [], set()) == ["there is no input 'a' to freeze; the model has no inputs"]

@@ -9,11 +9,8 @@ from typing import Any
 import pytest
 from emberlet.codegen.emit.expression import Index, Name, Tuple, lift
 from emberlet.codegen.hierarchy.invoke import elements, singular
-from emberlet.codegen.hierarchy.moving import _list_level
 from emberlet.codegen.hierarchy.ordering import circles, sorted_by
 from emberlet.codegen.hierarchy.regions import _step, _steps, _wrapper
-from emberlet.codegen.hierarchy.repetition.naming import _distinct, _list_of, _prefixes
-from emberlet.codegen.hierarchy.scopes import between, common
 from support.rows import every
 
 
@@ -59,43 +56,6 @@ def test_cycles_are_the_parts_that_reach_each_other(seed: int) -> None:
 # -- paths ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("a", "b", "prefix"),
-    [("a.b", "a.c", "a"), ("a.b", "a.b.c", "a.b"), ("a", "b", ""), ("", "a", ""), ("a.b", "a.b", "a.b")],
-)
-def test_the_common_prefix_of_two_paths(a: str, b: str, prefix: str) -> None:
-    assert common(path(a), path(b)) == common(path(b), path(a)) == path(prefix)
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "place"),
-    [
-        ("layers.0.a", "layers.1.a", "layers.0"), ("layers.0.a", "layers.1", "layers.0"),
-        ("layers.0", "layers.1", "layers"),
-        ("layers.0.a", "layers.0.b", "layers.0"), ("a.x", "b.y", ""), ("layers.0.a", "head", ""), ("a.x", "a.1", "a"),
-        ("layers.0.a", "layers.x", "layers"), ("layers.x.a", "layers.1", "layers"), (None, "a", ""), ("a", None, ""),
-        ("layers.0.a.b", "layers.1.a.b", "layers.0"), ("a.layers.0.b", "a.layers.1.b", "a.layers.0"),
-    ],
-)  # fmt: skip
-def test_a_node_between_two_modules_is_where_both_are(before: str | None, after: str | None, place: str) -> None:
-    given = (None if p is None else path(p) for p in (before, after))
-    assert between(*given) == path(place)
-
-
-@pytest.mark.parametrize(
-    ("here", "others", "level"),
-    [
-        ("layers.0.a", "layers.1.a", 1), ("layers.0.a", "layers.0.b", None), ("layers.0", "layers.1", 1),
-        ("a.layers.0.b", "a.layers.1.b a.layers.0.c", 2),
-        ("stages.0.layers.0", "stages.0.layers.1 stages.1.layers.0", 1),
-        ("stages.0.layers.0", "stages.0.layers.1", 3), ("layers.0", "layers", None), ("layers", "layers.0", None),
-        ("a.x", "a.y", None), ("a.0", "a.y", None), ("a.x", "a.0", None), ("a", "", None),
-    ],
-)  # fmt: skip
-def test_two_items_of_a_list_part_at_its_length(here: str, others: str, level: int | None) -> None:
-    assert _list_level(path(here), map(path, others.split())) == level
-
-
 @pytest.mark.parametrize(("inner", "step"), [("a.layers.0", "a.layers.*"), ("a.b", "a.b"), ("a.0.b", "a.0.b")])
 def test_the_items_of_a_list_are_one_step(inner: str, step: str) -> None:
     assert _step(path(inner)) == path(step)
@@ -130,58 +90,6 @@ def test_a_module_around_nearly_everything(candidates: str, around: int, wrapper
 
 
 # -- names ------------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("prefix", "number", "base"),
-    [
-        ("model.layers.0.mlp", "0", "model.layers"), ("model.layers.0", "0", "model.layers"), ("layers.1", "0", ""),
-        ("stages.0.blocks.1.fc", "1", "stages.0.blocks"), ("stages.1.blocks.0", "1", ""), ("model", "0", ""),
-        ("", "0", ""),
-    ],
-)  # fmt: skip
-def test_the_list_of_an_item_is_before_its_last_number(prefix: str, number: str, base: str) -> None:
-    assert _list_of(path(prefix), number) == path(base)
-
-
-@pytest.mark.parametrize(
-    ("places", "names"),
-    [
-        ({"block": "enc.a enc.b"}, {"block": "enc"}),
-        ({"block": "enc.a"}, {"block": "enc"}),
-        ({"block": "a"}, {}),  # the layer itself, and nothing around it
-        ({"block": "net.enc.a"}, {"block": "net.enc"}),
-        ({"block": "enc enc.b"}, {}),
-        ({"block": "x.a y.b"}, {}),
-        ({"block": ""}, {}),
-        ({"block": "layers.0.a layers.0.b"}, {}),  # a number is no name
-        ({"blocks.0": "layers.0.a layers.0.b", "blocks.1": "layers.1.a layers.1.b"},
-         {"blocks.0": "layers.0", "blocks.1": "layers.1"}),
-        ({"blocks.0": "layers.0.a layers.0.b", "blocks.1": ""}, {"blocks.0": "layers.0", "blocks.1": "layers.1"}),
-        ({"blocks.0": "layers.1.a layers.1.b", "blocks.1": "layers.2.a layers.2.b"}, {}),  # another number
-        ({"blocks.0": "layers.0.a layers.0.b", "blocks.1": "other.1.a other.1.b"}, {}),
-    ],
-)  # fmt: skip
-def test_a_block_is_called_after_what_its_layers_have_in_common(places: dict[str, str], names: dict[str, str]) -> None:
-    given = {path(p): [path(q) for q in said.split()] or [()] for p, said in places.items()}
-    assert _prefixes(given) == {path(p): path(q) for p, q in names.items()}
-
-
-@pytest.mark.parametrize(
-    ("found", "outside", "left"),
-    [
-        ({"a": "enc", "b": "dec"}, "", "a b"),
-        ({"a": "enc", "b": "enc"}, "", ""),
-        ({"a": "enc", "b": "dec"}, "enc.fc", "b"),
-        ({"a": "enc", "b": "enc.inner"}, "", "b"),
-        ({"l.0": "x.0", "l.1": "x.1"}, "", "l.0 l.1"),
-        ({"l.0": "x.0", "l.1": "x.1", "c": "y"}, "x.1.fc", "c"),  # the whole list
-        ({"l.0": "x.0", "l.1": "x.1"}, "x", "l.0 l.1"),
-    ],
-)
-def test_a_name_belongs_to_one_block_alone(found: dict[str, str], outside: str, left: str) -> None:
-    given = {path(p): path(q) for p, q in found.items()}
-    assert list(_distinct(given, map(path, outside.split()))) == list(map(path, left.split()))
 
 
 # -- loops ------------------------------------------------------------------------------------------------------------

@@ -27,6 +27,10 @@ NAMES, CLASSES = "pkg.torch.onnx.name_scopes", "pkg.torch.onnx.class_hierarchy"
         ("/conv1/Conv_12/Mul", ("conv1",)),  # of a fused node
         ("/conv1/Conv/Relu/Mul", ("conv1",)),
         ("/Mul/conv1/Add", ("Mul", "conv1")),
+        ("/layer1/layer2.0/conv1/Conv", ("layer1", "layer2", "0", "conv1")),
+        ("/a/x/a.b.0/Conv", ("a", "x", "a", "b", "0")),
+        ("/a/a/Conv", ("a", "a")),
+        ("/a/Adder/x", ("a", "Adder")),
         # no module
         ("Conv_12", None),
         ("layer1.0.conv1", None),
@@ -35,11 +39,15 @@ NAMES, CLASSES = "pkg.torch.onnx.name_scopes", "pkg.torch.onnx.class_hierarchy"
         ("fused /mlp/fc1/Gemm", ("mlp", "fc1")),
         ("/mlp/act/Mul/QuickGeluFusion", ("mlp", "act")),
         ("/mlp/act/Mul/QuickGeluFusion/", ("mlp", "act")),
+        ("/a/b/Add//MatMulFusion/AddFusion", ("a", "b")),
+        ("/a/MyFusion_2/x", ("a",)),
         ("Gemm_3/GeluFusion", None),
         # Keras and TensorFlow Lite
         ("model/dense_1/MatMul", ("model", "dense_1")),
         ("m/conv2d_4/BiasAdd;m/conv2d_4/Conv2D;m/conv2d_2/Conv2D", ("m", "conv2d_4")),
         ("m/a/Relu;m/b/Add", ("m", "a")),  # as often: the first
+        ("d/E;a/b;a/c", ("a",)),
+        ("model/Relu/x;plain", ("model",)),
         ("Relu;Add/Sub", None),
         ("m/Relu/Deep;m/Add", ("m",)),
         # names that are too long
@@ -90,6 +98,9 @@ def test_the_modules_in_a_namespace() -> None:
         ({}, None),
         ({"other": "['a', 'relu']"}, None),
         ({"namespace": ""}, None),
+        ({"pkg.torch.onnx.namespace": "", "namespace": ": p.Model/b: p.B/x: y"}, None),
+        ({"names": "['', 'fc', 'add']"}, ("fc",)),
+        ({"names": "[]"}, ()),
         ({"names": "['', 'relu']"}, ()),
         ({"names": "['_empty_nn_module_stack_from_metadata_hook', 'relu']"}, None),
         ({"names": "['a', 'a@1', 'relu']"}, ("a",)),  # the second call of a module

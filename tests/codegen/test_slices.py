@@ -11,7 +11,6 @@ import onnxruntime
 import pytest
 from emberlet.codegen import load
 from emberlet.codegen.generation import translate
-from emberlet.codegen.ir.sizes import scaled
 from emberlet.errors import EmberletError
 from onnx import TensorProto, helper, numpy_helper
 from onnxruntime.capi import onnxruntime_pybind11_state as state
@@ -98,24 +97,6 @@ def test_what_a_slice_was_cut_from_stays_for_its_other_readers() -> None:
     s = _Slices()
     whole = s.cut("x", 1, 1, 5)
     assert _source(s.model(s.node("Add", whole, s.cut(whole, 2, 0, 1)))).count("[:, 1:5") == 2
-
-
-@pytest.mark.parametrize(
-    ("size", "times", "by", "want"),
-    [
-        ("batch", 16, 1, "16*batch"),
-        ("16*batch", 1, 16, "batch"),
-        ("16*batch", 2, 8, "4*batch"),
-        ("past + new + 2", 3, 1, "3*new + 3*past + 6"),
-        ("2*batch + 3", 1, 2, None),
-        ("batch", 0, 1, 0),
-        ("batch", 1, 0, None),
-        (12, 1, 4, 3),
-        (None, 2, 1, None),
-    ],
-)
-def test_a_size_is_multiplied_and_divided(size: str | int | None, times: int, by: int, want: str | int | None) -> None:
-    assert scaled(size, times, by) == want
 
 
 OF_ANY_RANK = {

@@ -10,15 +10,10 @@ from emberlet.codegen.ir.argument import Argument
 from emberlet.codegen.ir.types import SequenceType, TensorType
 from emberlet.codegen.reader import read_model
 from emberlet.codegen.states import (
-    AFTER,
-    BEFORE,
     _alike,
     _equal,
-    _forms,
     _growing_axis,
     _grows,
-    _may_equal,
-    _words,
     find,
 )
 from support.onnx_models import parse
@@ -28,47 +23,6 @@ F, N = dtypes.float32, None
 
 def of(*shape: Any, dtype: Any = F, name: str = "a") -> Argument:
     return Argument(name, TensorType(dtype, shape))
-
-
-@pytest.mark.parametrize(
-    ("name", "words"),
-    [
-        ("past_key_values.0.key", "past key values 0 key"), ("stateN", "state n"), ("h0", "h 0"),
-        ("RNNState", "rnn state"),
-        ("/encoder/h_out", "h out"), ("hiddenState12", "hidden state 12"), ("KV", "kv"), ("", ""), ("__", ""),
-    ],
-)  # fmt: skip
-def test_the_words_of_a_name(name: str, words: str) -> None:
-    assert _words(name) == words.split()
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "meet"),
-    [
-        ("h0", "hn", True), ("h_0", "h_n", True), ("h", "hn", True), ("h", "h", True), ("h0", "h", True),
-        ("state", "stateN", True),
-        ("past_key_values.3.key", "present.3.key", True), ("past_key_values.3.key", "present.4.key", False),
-        ("past_key_value_3", "present_key_value_3", True), ("in_state", "out_state", True),
-        ("state_in", "state_out", True),
-        ("prev_state", "next_state", True), ("old_c", "new_c", True), ("initial_h", "final_h", True),
-        ("last_h", "current_h", True),
-        ("a_state", "b_state", False), ("past", "present", False), ("in", "out", False), ("h1", "hn", False),
-        ("h0", "h1", False),
-        ("out_state", "in_state", False), ("state0", "staten", True), ("cache_0", "cache_0_out", True),
-    ],
-)  # fmt: skip
-def test_names_of_a_state_are_equal_without_words_for_before_and_after(before: str, after: str, meet: bool) -> None:
-    assert bool(_forms(before, BEFORE, "0") & _forms(after, AFTER, "n")) is meet
-
-
-@pytest.mark.parametrize(
-    ("d", "e", "may"),
-    [(2, 2, True), (2, 3, False), ("a", "a", True), ("a", "b", False), ("a", 3, True), (3, "a", True), (N, 3, True),
-    ("a", N, True),
-     (N, N, True)],
-)  # fmt: skip
-def test_sizes_that_may_be_equal(d: Any, e: Any, may: bool) -> None:
-    assert _may_equal(d, e) is may
 
 
 @pytest.mark.parametrize(

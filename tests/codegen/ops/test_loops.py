@@ -84,24 +84,3 @@ def test_an_if_takes_one_branch(other: str, chosen: bool) -> None:
     given = {"x": np.array([1.0, -2.0], np.float32), "c": np.array(chosen)}
     model.graph.output[0].type.tensor_type.ClearField("shape")
     assert_same(generated(model, given.values()), expected(model, given))
-
-
-@pytest.mark.parametrize("lengths", [None, (3, 3), (1, 3), (2, 1)])
-@pytest.mark.parametrize("direction", [0, 1])
-def test_a_scan_of_opset_8_goes_through_each_element_of_a_batch(
-    direction: int, lengths: tuple[int, ...] | None
-) -> None:
-    first = "" if lengths is None else "lengths"
-    model = parse(
-        f"""g (float[2, 4] s0, float[2, 3, 4] x{", int64[2] lengths" if lengths else ""})
-            => (float[2, 4] z, float[2, 3, 4] y) {{
-        z, y = Scan<num_scan_inputs = 1, directions = [{direction}],
-            body = b (float[4] s, float[4] t) => (float[4] n, float[4] o) {{ n = Add(s, t)  o = Mul(n, t) }}
-        >({first}, s0, x) }}""",
-        opset=8,
-    )
-    model.ir_version = 3
-    random = np.random.default_rng(0)
-    given = {n: random.standard_normal(s).astype(np.float32) for n, s in (("s0", (2, 4)), ("x", (2, 3, 4)))}
-    given |= {"lengths": np.array(lengths)} if lengths else {}
-    assert_same(generated(model, given.values()), expected(model, given))

@@ -74,11 +74,7 @@ def test_roi_align_before_half_pixels() -> None:
     check(parse(text, 10), normal(1, 2, 6, 6), rois, np.zeros(2, np.int64))
 
 
-def test_norms_with_their_first_attributes() -> None:
-    check(parse("g (float[2, 3, 4] x) => (float[2, 3, 1] y) { y = GlobalLpPool<p = 3>(x) }", 2), normal(2, 3, 4))
-    x = normal(2, 3, 4)
-    old = parse("g (float[2, 3, 4] x) => (float[2, 3, 1] y) { y = GlobalLpPool<p = 3.0>(x) }", 1)
-    assert_same(generated(old, [x]), [(np.abs(x) ** 3).sum(2, keepdims=True) ** (1 / 3)])
+def test_a_pool_of_norms_with_its_first_attributes() -> None:
     old = parse(
         "g (float[1, 1, 4] x) => (float[1, 1, 2] y) { y = LpPool<p = 2.0, kernel_shape = [2], strides = [2]>(x) }", 1
     )

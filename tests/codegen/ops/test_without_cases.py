@@ -73,12 +73,6 @@ def test_max_roi_pool() -> None:
     check(parse(text), normal(2, 3, 8, 9), rois)
 
 
-@pytest.mark.parametrize("p", [1, 2, 3])
-def test_global_lp_pool(p: int) -> None:
-    text = "g (float[2, 3, 4, 5] x) => (float[2, 3, 1, 1] y) { y = GlobalLpPool<p = %d>(x) }"
-    check(parse(text % p), normal(2, 3, 4, 5))
-
-
 def drawn(text: str, *inputs: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """A random draw; with a seed, a new model's draw is the same."""
     first, second = (generated(parse(text), inputs)[0] for _ in range(2))
