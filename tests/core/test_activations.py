@@ -12,8 +12,7 @@ from emberlet import functional as F
 from emberlet.backend import get_backend
 from emberlet.errors import ShapeError
 from emberlet.host.interface.declarations import read
-from emberlet.tensor import Tensor
-from support.backends import EPSILON, NAMES, numpy_dtype, same, tensor
+from support.backends import EPSILON, numpy_dtype, same, tensor
 from support.rows import every
 
 X = np.array([[-1000.0, -20, -3.5, -1, -0.5, -0.0], [0, 0.25, 1, 2.5, 20, 1000]])
@@ -102,64 +101,6 @@ def test_parameters_of_activations(backend):
     same(F.prelu(tensor(channels), tensor(alpha)), np.where(channels < 0, alpha[None, :, None] * channels, channels))
     same(F.glu(tensor(x[None])), x[None, :2] * sigmoid(x[None, 2:]), rtol=1e-14)
     same(F.shrink(tensor(np.array([-3, 0, 2], np.int32)), 1.0, 1.0), np.array([-2, 0, 1], np.int32))
-
-
-def composed(backend, name):
-    """A backend that lacks its own version of `name`, so that the composite is used."""
-    plain = type(backend)(0)
-    setattr(plain, name, None)
-    return plain
-
-
-def quantized_lstm(x, levels):
-    """Of one unit, whose weights are the first of the levels."""
-    scale, zero = F.ones_like(x).reshape((-1,))[:1] * 0.01, levels[:1] * 0
-    w, r = levels[:16].reshape((1, 4, 4)), levels[:4].reshape((1, 1, 4))
-    return F.dynamic_quantize_lstm(x, w, scale, zero, r, scale, zero)[0]
-
-
-OVERRIDE_CALLS = {
-    "relu": lambda x: F.relu(x),
-    "sigmoid": lambda x: F.sigmoid(x),
-    "softmax": lambda x: F.softmax(x, 1),
-    "log_softmax": lambda x: F.log_softmax(x, 1),
-    "gelu": lambda x: F.gelu(x),
-    "clip": lambda x: F.clip(x, -1.0, 2.5),
-    "layer_norm": lambda x: F.layer_norm(x, x[0, 0], x[0, 1]),
-    "rms_norm": lambda x: F.rms_norm(x, x[0, 0]),
-    "linear": lambda x: F.linear(x, x[0].mT, x[0, :, 0]),
-    "conv_transpose": lambda x: F.conv_transpose(x, F.reshape(x, (3, 2, -1))[:, :, :3], None, 2, 1, 1),
-    "signbit": lambda x: F.signbit(x),
-    "matmul_nbits": lambda x: F.matmul_nbits(
-        x, tensor(np.arange(32, dtype=np.uint8), x.backend), x[0, 0], rows=4, columns=4, bits=4, block_size=16
-    ),
-    "unpacked_bits": lambda x: F.unpack_bits((abs(x) * 50).astype("uint8"), 2),
-    "dft": lambda x: F.dft(x[:, :, :2], axis=1),
-    "batch_norm": lambda x: F.batch_norm(x, x[0, :, 0], abs(x[0, :, 1]), x[0, :, 2], x[0, :, 3]),
-    "dot_product_attention": lambda x: F.attention(x, x, x, num_heads=2, is_causal=True),
-    "lstm_steps": lambda x: F.lstm(x, F.ones_like(x).tile((1, 4, 1))[:1], F.ones_like(x).tile((1, 4, 1))[:1, :, :3])[0],
-    "gru_steps": lambda x: F.gru(x, F.ones_like(x).tile((1, 3, 1))[:1], F.ones_like(x).tile((1, 3, 1))[:1, :, :3])[0],
-    "quantized_lstm_steps": lambda x: quantized_lstm(x, (x * 50).astype("int8").reshape((-1,))),
-    "matmul_8bit": lambda x: F.matmul_integer((x * 50).astype("int8"), (x * 50).astype("int8").mT),
-    "conv_8bit": lambda x: F.conv_integer((x * 50).astype("int8"), (x * 50).astype("int8")[:, :, :2]),
-    "centered_levels": lambda x: F.matmul_integer((x * 50).astype("int8"), (x * 50).astype("int8")[0].mT, 3),
-    "to_levels": lambda x: F.quantize_linear(x, x[0, 0, 0]),
-    "range_levels": lambda x: F.dynamic_quantize_linear(x)[0],
-    "from_levels": lambda x: F.dequantize_linear((x * 50).astype("int8"), abs(x[0, 0, 0])),
-}
-
-
-@every(("name", "operation"), [(n, o) for n in NAMES for o in get_backend(n).OVERRIDES])
-def test_an_override_equals_its_composite(name, operation):
-    backend = get_backend(name)
-    x = np.random.default_rng(1).standard_normal((2, 3, 4)).astype(np.float32)
-    own = OVERRIDE_CALLS[operation](tensor(x, backend))
-    plain = composed(backend, operation)
-    y = tensor(x, backend)
-    composite = OVERRIDE_CALLS[operation](Tensor(y.data, y.dtype, y.shape, plain))
-    assert composite.backend is plain
-    found = Tensor(composite.data, composite.dtype, composite.shape, backend)
-    same(own, np.asarray(found), rtol=2e-6, atol=2e-7)
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "bfloat16"])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import emberlet
 import numpy as np
 import pytest
 from emberlet import functional as F
@@ -31,41 +30,6 @@ def test_a_power_of_two_is_rounded_up_down_or_to_the_nearest(backend: Any, mode:
     }
     found = F.cast(tensor(values), "float8_e8m0fnu", round_mode=mode)
     np.testing.assert_array_equal(F.astype(found, "float64").tolist(), wanted[mode])
-
-
-def test_kinds_of_dtypes() -> None:
-    kinds = {
-        "bool": ("bool",), "signed integer": ("int8", "int16", "int32", "int64"),
-        "unsigned integer": ("uint8", "uint16", "uint32", "uint64"), "real floating": ("float32", "float64"),
-        "complex floating": (),
-    }  # fmt: skip
-    kinds["integral"] = kinds["signed integer"] + kinds["unsigned integer"]
-    kinds["numeric"] = kinds["integral"] + kinds["real floating"]
-    every = ("bool", *kinds["numeric"])
-    for kind, members in kinds.items():
-        for name in every:
-            assert emberlet.isdtype(name, kind) == (name in members), (name, kind)
-            assert emberlet.isdtype(name, getattr(emberlet, every[0])) == (name == every[0])
-            assert emberlet.isdtype(name, ("bool", kind)) == (name in (*members, "bool"))
-            assert not emberlet.isdtype(name, ())
-    with pytest.raises(ValueError, match="unknown kind"):
-        emberlet.isdtype("bool", "floating")
-    with pytest.raises(DTypeError, match="iinfo is for integer"):
-        emberlet.iinfo("float32")
-
-
-FINFO = ["float16", "float32", "float64", "bfloat16", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2",
-         "float8_e5m2fnuz", "float4_e2m1fn", "float6_e2m3fn", "float6_e3m2fn"]  # fmt: skip
-
-
-@pytest.mark.parametrize("name", FINFO)
-def test_the_limits_of_a_float_are_those_of_ml_dtypes(name: str) -> None:
-    import ml_dtypes
-
-    expected, found = ml_dtypes.finfo(getattr(ml_dtypes, name, name)), emberlet.finfo(name)
-    for field in ("bits", "eps", "max", "min", "smallest_normal"):
-        assert float(getattr(found, field)) == float(getattr(expected, field)), field
-    assert found.dtype is emberlet.dtypes.dtype(name)
 
 
 def test_strings_move_and_are_copied(backend: Any) -> None:

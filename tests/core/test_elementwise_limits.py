@@ -13,9 +13,7 @@ from emberlet import display, dtypes
 from emberlet import functional as F
 from emberlet.config import Config
 from emberlet.dtypes.alias import alias
-from emberlet.errors import BackendError, DTypeError, FormatError, ShapeError
-from emberlet.functional.indexing.boxes import _corners, _keep, _overlap
-from emberlet.functional.indexing.visibility import visible
+from emberlet.errors import BackendError, DTypeError, ShapeError
 
 VALUES = np.array([[-3.0, -0.5, 0.0], [0.25, 2.0, 9.0]], np.float32)
 X = emberlet.asarray(VALUES, backend="python")
@@ -57,17 +55,6 @@ def test_the_sign_bit_of_every_dtype(backend):
         assert F.signbit(x).tolist() == [False, True, False, True, False, True], name
     assert F.signbit(F.asarray([-1, 0, 1], dtype="int8", backend=backend)).tolist() == [True, False, False]
     assert F.signbit(F.asarray([0, 200], dtype="uint8", backend=backend)).tolist() == [False, False]
-
-
-@pytest.mark.parametrize("name", ["float32", "float64"])
-@pytest.mark.parametrize("backend", ["python", "numpy"])
-def test_the_next_float_is_numpys(name, backend):
-    values = np.array(
-        [0.0, -0.0, 1.0, -1.0, 1e-45 if name == "float32" else 5e-324, 3.0, np.inf, -np.inf, np.nan], name
-    )
-    a, b = (m.ravel() for m in np.meshgrid(values, values))
-    found = F.nextafter(F.asarray(a, backend=backend), F.asarray(b, backend=backend))
-    np.testing.assert_array_equal(np.asarray(found.tolist()), np.nextafter(a, b).astype(np.float64))
 
 
 BITS = {"bitwise_and": np.bitwise_and, "bitwise_or": np.bitwise_or, "bitwise_xor": np.bitwise_xor}
@@ -143,51 +130,12 @@ def test_closeness_is_numpys():
     assert F.all_close(x[:1], y[:1]).item() is True and F.all_close(x, y).item() is False
 
 
-# Corners of boxes y1, x1, y2, x2, and their intersection over union.
-BOXES = [
-    ((0, 0, 2, 2), (0, 0, 2, 2), 1.0),
-    ((0, 0, 2, 2), (0, 1, 2, 3), 1 / 3),
-    ((0, 0, 2, 2), (1, 0, 3, 2), 1 / 3),
-    ((0, 0, 2, 2), (1, 1, 3, 3), 1 / 7),
-    ((0, 0, 2, 2), (0, 2, 2, 4), 0.0),
-    ((0, 0, 2, 2), (2, 0, 4, 2), 0.0),
-    ((0, 0, 2, 2), (3, 3, 4, 4), 0.0),
-    ((0, 0, 2, 2), (0, 3, 2, 4), 0.0),
-    ((0, 0, 2, 2), (3, 0, 4, 2), 0.0),
-    ((0, 0, 4, 4), (1, 1, 2, 3), 2 / 16),
-    ((0, 0, 0, 0), (0, 0, 0, 0), 0.0),
-    ((0, 0, 0, 2), (0, 0, 2, 2), 0.0),
-    ((0, 0, 2, 0), (0, 0, 2, 2), 0.0),
-]
-
-
-@pytest.mark.parametrize(("a", "b", "expected"), BOXES)
-def test_boxes_overlap_by_their_share(a, b, expected):
-    assert math.isclose(_overlap(a, b), expected) and math.isclose(_overlap(b, a), expected)
-
-
 def test_boxes_are_kept_by_score_up_to_the_limit():
-    assert _corners((3, 1, 0, 2), False) == (0, 1, 3, 2) and _corners((4, 5, 2, 6), True) == (2.0, 3.0, 8.0, 5.0)
     corners = [(0, 0, 2, 2), (0, 0, 2, 2.1), (5, 5, 6, 6), (0, 1, 2, 3)]
     scores = [0.5, 0.9, 0.5, 0.4]
-    assert _keep(corners, scores, 9, 0.5, None) == [1, 2, 3]
-    assert _keep(corners, scores, 9, 0.2, None) == [1, 2]
-    assert _keep(corners, scores, 9, 1.0, None) == [1, 0, 2, 3]
-    assert _keep(corners, scores, 2, 0.5, None) == [1, 2]
-    assert _keep(corners, scores, 9, 0.5, 0.4) == [1, 2] and _keep(corners, scores, 9, 0.5, 0.5) == [1]
     boxes, numbers = F.asarray([[list(map(float, c)) for c in corners]]), F.asarray([[scores, scores[::-1]]])
     assert F.non_max_suppression(boxes, numbers, 2, 0.5).tolist() == [[0, 0, 1], [0, 0, 2], [0, 1, 2], [0, 1, 1]]
     assert F.non_max_suppression(boxes, numbers).shape == (0, 3) == F.non_max_suppression(boxes, numbers, -1).shape
-
-
-def test_indices_are_checked_where_they_can_be_read():
-    class Recorded:
-        def __init__(self, **options):
-            vars(self).update(options)
-
-    plain, lazy = SimpleNamespace(backend=Recorded()), SimpleNamespace(backend=Recorded(checks_indices=False))
-    known = SimpleNamespace(backend=Recorded(checks_indices=False, visible=lambda x: "read"))
-    assert visible(plain) is plain and visible(lazy) is None and visible(known) == "read"
 
 
 NAMES = {
@@ -228,25 +176,6 @@ def test_promotion_with_floats_bools_and_strings():
                            ("int4", "int8", "int8"), ("uint4", "int8", "int8"), ("uint4", "int4", "int8"),
                            ("uint32", "int8", "int64"), ("uint64", "uint8", "uint64")):  # fmt: skip
         assert F.result_type(a, b).name == expected == F.result_type(b, a).name
-
-
-@pytest.mark.parametrize("name", ["float16", "bfloat16"])
-def test_packed_halves_are_numpys(name):
-    values = [0.0, -0.0, 1.0, -2.5, 0.1, 65504.0, 1e-7, math.inf, -math.inf]
-    x = F.asarray(values, dtype=name, backend="python")
-    code = np.float16 if name == "float16" else pytest.importorskip("ml_dtypes").bfloat16
-    assert bytes(x.backend.to_bytes(x)) == np.array(values, code).tobytes()
-
-
-def test_numbers_are_written_as_onnx_writes_them():
-    for values, dtype, expected in (
-        ([True, False], "bool", ["True", "False"]),
-        ([7, -8], "int8", ["7", "-8"]),
-        ([0.5, 1.0, math.nan, math.inf, -math.inf], "float32", ["0.5", "1.0", "NaN", "INF", "-INF"]),
-    ):
-        assert F.as_strings(F.asarray(values, dtype=dtype, backend="python")).tolist() == expected
-    words = F.asarray(["a"], backend="python")
-    assert F.as_strings(words).data is words.data
 
 
 # -- display and configs ----------------------------------------------------------------------------------------------
@@ -316,30 +245,3 @@ def test_configs_of_generic_fields_come_back():
     copy = config.replace(rate=1.0)
     assert copy.table is not config.table and copy.table["a"] is not config.table["a"] and copy != config
     assert Outer((1, 2.0)).items is not Outer((1, 2.0)).items
-
-
-WRONG = {
-    '{"pair": [1]}': "pair: expected 2 values, found 1",
-    '{"pair": [1, 2, 3]}': "pair: expected 2 values, found 3",
-    '{"pair": {"a": 1}}': "pair: expected an array",
-    '{"pair": ["a", 2]}': "pair[0]: expected int",
-    '{"pair": [true, 2]}': "pair[0]: expected int",
-    '{"pair": [1, true]}': "pair[1]: expected float",
-    '{"pair": [1, 2], "many": [1, "a"]}': "many[1]: expected int",
-    '{"pair": [1, 2], "table": [1]}': "table: expected an object",
-    '{"pair": [1, 2], "table": {"a": 3}}': "table.a: expected an object",
-    '{"pair": [1, 2], "maybe": "x"}': "maybe: expected int",
-    '{"pair": [1, 2], "items": 3}': "items: expected list",
-    '{"pair": [1, 2], "plain": 3}': "plain: expected tuple",
-    '{"many": []}': "the field 'pair' is missing",
-    '{"pair": [1, 2], "other": 3}': "there is no field 'other'",
-    "[1]": "Outer: expected an object",
-    "{": "Outer: not JSON",
-}
-
-
-@pytest.mark.parametrize("text", WRONG)
-def test_json_of_another_form_is_refused(text):
-    with pytest.raises(FormatError) as raised:
-        Outer.from_json(text)
-    assert WRONG[text] in str(raised.value)

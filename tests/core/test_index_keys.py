@@ -49,7 +49,7 @@ def keys_of(text: str, backend: str) -> tuple[Any, Any]:
     return key, own if isinstance(key, tuple) else own[0]
 
 
-@pytest.mark.parametrize("backend", ["python", "numpy"])
+@pytest.mark.parametrize("backend", ["python", "numpy", "loops"])
 @every("text", TABLE)
 def test_a_key_picks_and_places_what_numpys_does(text, backend):
     key, own = keys_of(text, backend)
@@ -105,14 +105,3 @@ def test_a_value_broadcasts_to_what_it_is_assigned_to(key, shape, fits):
     expected[numbers] = value
     x[own] = F.asarray(value, backend="python")
     assert x.tolist() == expected.tolist()
-
-
-def test_one_index_takes_a_row_as_a_view():
-    x = emberlet.asarray(NUMBERS, backend="python")
-    assert x[1].data[0] is x.data[0] and x[1:, 2:].data[0] is x.data[0]
-    assert x[...] is not x and x[...].data is x.data
-    assert [row.tolist() for row in x] == NUMBERS.tolist() and len(x) == 3
-    with pytest.raises(IndexingError, match=r"index 3.*axis 0.*length 3"):
-        x[3]
-    with pytest.raises(IndexingError, match=r"index -4.*axis 0.*length 3"):
-        x[-4]

@@ -5,115 +5,13 @@ from __future__ import annotations
 import emberlet
 import numpy as np
 import pytest
-from emberlet.errors import ArgumentError, DTypeError, IndexingError, ShapeError
+from emberlet.errors import ArgumentError, DTypeError, IndexingError
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from support.backends import same, tensor
 
 SETTINGS = {"max_examples": 100, "deadline": None, "suppress_health_check": [HealthCheck.function_scoped_fixture]}
-shapes = hnp.array_shapes(min_dims=1, max_dims=4, min_side=1, max_side=4)
-
-
-@st.composite
-def keys(draw, shape):
-    """A key of ints, slices, None, ..., integer arrays and bool arrays, and NumPy's form of it."""
-    broadcast = draw(st.sampled_from([(), (2,), (2, 3), (1,)]))
-    ours, theirs, axis = [], [], 0
-    dots = False
-    while axis < len(shape):
-        kind = draw(st.sampled_from(["int", "slice", "none", "dots", "array", "bool", "truth", "stop"]))
-        n = shape[axis]
-        if kind == "stop":
-            break
-        if kind == "none":
-            if len(ours) < 6:
-                ours.append(None)
-                theirs.append(None)
-            continue
-        if kind == "truth":  # one bool, as a tensor of rank 0 or as it is: a new axis of length 1 or 0
-            if len(ours) < 6:
-                masks = any(isinstance(t, np.ndarray) and t.dtype == bool for t in theirs)
-                truth = np.array(draw(st.booleans()) or masks or broadcast not in ((), (1,)))
-                ours.append(draw(st.sampled_from([emberlet.asarray(truth), bool(truth)])))
-                theirs.append(truth)
-            continue
-        if kind == "dots":
-            if not dots:
-                dots = True
-                left = draw(st.integers(0, len(shape) - axis))
-                ours.append(...)
-                theirs.append(...)
-                axis += left
-                if axis < len(shape):
-                    # From here on the key names every axis, so the dots stand for `left` axes.
-                    for m in shape[axis:]:
-                        ours.append(slice(0, m))
-                        theirs.append(slice(0, m))
-                break
-            continue
-        if kind == "int":
-            i = draw(st.integers(-n, n - 1))
-            ours.append(i)
-            theirs.append(i)
-        elif kind == "slice":
-            s = draw(st.slices(n))
-            ours.append(s)
-            theirs.append(s)
-        elif kind == "array":
-            i = draw(hnp.arrays(np.int64, broadcast, elements=st.integers(-n, n - 1)))
-            ours.append(emberlet.asarray(i))
-            theirs.append(i)
-        else:
-            if broadcast != ():
-                continue
-            m = draw(hnp.arrays(bool, (n,)))
-            if any(isinstance(t, np.ndarray) and t.dtype == bool for t in theirs):
-                continue
-            ours.append(emberlet.asarray(m))
-            theirs.append(m)
-        axis += 1
-    return tuple(ours), tuple(theirs)
-
-
-@settings(**SETTINGS)
-@given(shape=shapes, data=st.data())
-def test_any_key_picks_what_numpy_picks(backend, shape, data):
-    a = np.arange(int(np.prod(shape))).reshape(shape)
-    ours, theirs = data.draw(keys(shape))
-    same(tensor(a)[ours], a[theirs])
-
-
-@settings(**SETTINGS)
-@given(shape=shapes, data=st.data())
-def test_assignment_changes_exactly_what_the_key_picks(backend, shape, data):
-    a = np.arange(int(np.prod(shape)), dtype=np.float32).reshape(shape)
-    ours, theirs = data.draw(keys(shape))
-    x = tensor(a.copy())
-    before = x[...]
-    x[ours] = -1
-    expected = a.copy()
-    expected[theirs] = -1
-    same(x, expected)
-    same(before, a)
-
-
-def test_a_tensor_is_assigned_by_broadcasting(backend):
-    x = emberlet.zeros((3, 4))
-    x[1:, ::2] = emberlet.asarray([1.0, 2.0])
-    assert x.tolist() == [[0, 0, 0, 0], [1, 0, 2, 0], [1, 0, 2, 0]]
-    with pytest.raises(ShapeError, match=r"\(3,\).*\(2, 2\)"):
-        x[1:, ::2] = emberlet.ones((3,))
-
-
-def test_lists_and_masks_index(backend):
-    a = np.arange(12).reshape(3, 4)
-    x = tensor(a)
-    same(x[[2, 0]], a[[2, 0]])
-    same(x[a % 2 == 0], a[a % 2 == 0])
-    same(x[x % 2 == 0], a[a % 2 == 0])
-    same(x[:, [True, False, True, False]], a[:, [True, False, True, False]])
-    same(x[[]], a[np.array([], np.int64)])
 
 
 def test_wrong_keys_say_what_is_wrong(backend):

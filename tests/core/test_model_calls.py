@@ -133,18 +133,3 @@ def test_a_call_that_fits_goes_straight_to_forward(monkeypatch: pytest.MonkeyPat
     assert model(x).backend is PYTHON and bound == [1, 1, 1]
     free = type("Free", (Model,), {"forward": lambda self, *args, **kwargs: (args, kwargs)})()
     assert free(1, a=2) == ((1,), {"a": 2})
-
-
-class Tuple(tuple[Any, ...]):
-    __slots__ = ()
-
-
-def test_parameters_are_found_in_lists_dicts_and_classes_of_their_own() -> None:
-    w, v = nn.Param(tensor(1)), nn.Param(tensor(2))
-    for held in ([w, v], (w, v), {"a": 1, "b": w}, [[None, 3, (1, 2)], {"k": (w,)}], Tuple([w]), [(), w], ([], w)):
-        model = type("Held", (Model,), {})()
-        model.x, model.held, model.v = 3, held, v
-        assert first_param(model) is w
-    model = type("Held", (Model,), {})()
-    model.sizes, model.text = (1, w), "w"  # a tuple that begins with a number holds sizes
-    assert first_param(model) is None

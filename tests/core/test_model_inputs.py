@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 from emberlet import dtypes
 from emberlet.backend import get_backend
-from emberlet.errors import DTypeError, EmberletError, ShapeError
-from emberlet.host.models import inputs as model_inputs
-from emberlet.host.models.inputs import bind, describe, fits, parameters_of, takes
+from emberlet.errors import DTypeError, EmberletError
+from emberlet.host.models.inputs import bind, fits, parameters_of
 from emberlet.model import Model
 from emberlet.tensor import Tensor
 
@@ -66,58 +65,7 @@ def test_collected_parameters_are_named_as_the_inputs() -> None:
     assert parameters_of(Bare()) == ["ids", "extra"]
 
 
-def test_names_are_looked_up_once_unless_more_inputs_are_declared() -> None:
-    class Grows(Model):
-        INPUTS: Any = (("a", "float32", None),)
-
-        def forward(self, *all_of_them: Any) -> Any:
-            return all_of_them
-
-    model = Grows()
-    assert model_inputs._names(model) == ["a"]
-    model.INPUTS = (("a", "float32", None), ("b", "float32", None))
-    assert model_inputs._names(model) == ["a", "b"]
-    model.INPUTS = (("z", "float32", None),)
-    assert model_inputs._names(model) == ["a", "b"]  # as they were looked up
-
-    class Static:
-        INPUTS = (("a", "float32", None),)
-        forward = staticmethod(lambda a: a)
-
-    assert model_inputs._names(Static()) == ["a"]
-
-
-def test_the_number_of_arguments_that_forward_takes_is_told() -> None:
-    assert takes(Plain(), 2) == ""
-    assert "missing a required argument: 'b'" in takes(Plain(), 1)
-    assert takes(Plain(), 3) == "too many positional arguments"
-    assert [bool(takes(Gathered(), n)) for n in (0, 1, 5)] == [True, False, False]
-
-
-@pytest.mark.parametrize(
-    ("entry", "said"),
-    [
-        (("x", "float32", ("n", 1, None)), "x: float32 (n, 1, ?)"), (("x", "int64", (3,)), "x: int64 (3,)"),
-        (("x", "bool", ()), "x: bool ()"), (("x", "list of float32", None), "x: list of float32"),
-    ],
-)  # fmt: skip
-def test_an_input_in_words(entry: Any, said: str) -> None:
-    assert describe(entry) == said
-
-
 # -- arguments by position, by name and as one dict
-
-
-@pytest.mark.parametrize(
-    ("args", "kwargs"),
-    [
-        ((X, B), {}), ((X,), {"b": B}), ((), {"a_x": X, "b": B}), ((), {"a.x": X, "b": B}), (({"a.x": X, "b": B},), {}),
-        (({"b": B, "a_x": X},), {}),
-    ],
-)  # fmt: skip
-def test_inputs_are_given_by_place_or_name(args: Any, kwargs: Any) -> None:
-    x, b = bind(Plain(), args, kwargs)
-    assert x is X and b is B
 
 
 @pytest.mark.parametrize(
@@ -212,15 +160,6 @@ def test_with_a_backend_tensors_stay_where_they_are() -> None:
     assert bind(Plain(), fitting, {}, NUMPY) == list(fitting)
 
 
-def test_tensors_that_fit_are_taken_without_a_look_at_forward(monkeypatch: pytest.MonkeyPatch) -> None:
-    looked = []
-    names = model_inputs._names
-    monkeypatch.setattr(model_inputs, "_names", lambda model: looked.append(1) or names(model))
-    assert bind(Plain(), (X, B), {}, NUMPY) == [X, B] and looked == []
-    assert bind(Plain(), (X,), {"b": B}, NUMPY) == [X, B] and looked == [1]
-    assert bind(Plain(), (X, B), {}) == [X, B] and looked == [1, 1]
-
-
 # -- values
 
 
@@ -264,21 +203,6 @@ def test_what_is_no_tensor_stays_and_arrays_inside_become_tensors() -> None:
     assert bind(optional, (kept,), {})[0] is kept
     assert isinstance(bind(optional, (np.float32([1]),), {})[0], Tensor)
     assert bind(optional, (X,), {})[0] is X
-
-
-@pytest.mark.parametrize(
-    ("shape", "given", "said"),
-    [
-        (("n", 2), [[1.0, 2.0, 3.0]], "(n, 2), found float32 (1, 3)"),
-        (("n", 2), [1.0, 2.0], "(n, 2), found float32 (2,)"),
-        ((1,), [1.0, 2.0], "(1,), found float32 (2,)"), ((), [1.0], "(), found float32 (1,)"),
-        (("n", "n"), [[1.0, 2.0]], "(n, n), found float32 (1, 2); n is 1 in x"),
-    ],
-)  # fmt: skip
-def test_another_shape_is_refused(shape: Any, given: Any, said: str) -> None:
-    with pytest.raises(ShapeError) as found:
-        bind(of(("x", "float32", shape)), (given,), {})
-    assert str(found.value) == "the model takes x: float32 " + said
 
 
 def test_shapes_that_match_are_taken() -> None:

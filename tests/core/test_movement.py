@@ -155,47 +155,6 @@ def test_strings_move_like_numbers(backend):
         x + x
 
 
-def test_masks_of_triangles(backend):
-    for k in (-2, -1, 0, 1, 3):
-        same(emberlet.tril_mask((3, 4), k), ~np.tri(3, 4, k, dtype=bool))
-        same(emberlet.triu_mask((3, 4), k), np.tri(3, 4, k - 1, dtype=bool))
-    same(emberlet.diag_mask((3, 3)), ~np.eye(3, dtype=bool))
-
-
-def test_creation(backend):
-    same(emberlet.arange(0.0, 1.0, 0.25), np.arange(0, 1, 0.25, dtype=np.float32))
-    same(emberlet.cartesian_grid((2, 3)), np.stack(np.indices((2, 3)), -1))
-    for value, dtype in ((300, "uint8"), (3e9, "int32"), (float("nan"), "int64"), (1 << 63, "int64")):
-        with pytest.raises(DTypeError, match=f"does not fit {dtype}"):
-            emberlet.full((2,), value, dtype=dtype)
-        with pytest.raises(DTypeError, match=f"does not fit {dtype}"):
-            emberlet.asarray(value, dtype=dtype)
-    x = emberlet.asarray([1, 200], dtype="uint8")
-    with pytest.raises(DTypeError, match="does not fit uint8"):
-        x[0] = 300
-    with pytest.raises(DTypeError, match="does not fit uint8"):
-        x.mask_fill(x > 3, -1)
-    with pytest.raises(DTypeError, match="does not fit uint8"):
-        x.pad(((1, 0),), 256)
-    with pytest.raises(DTypeError, match="does not fit uint8"):
-        emberlet.asarray([3, -1], dtype="uint8")
-    same(emberlet.asarray([300, -1]).astype("uint8"), np.array([44, 255], np.uint8))
-    with pytest.raises(ShapeError):
-        emberlet.zeros((-1,))
-    with pytest.raises(ShapeError, match="length"):
-        emberlet.asarray([[1, 2], [3]])
-    with pytest.raises(ShapeError, match="depth"):
-        emberlet.asarray([[1, 2], 3])
-
-
-def test_lists_take_the_widest_kind(backend):
-    assert emberlet.asarray([True, False]).dtype.name == "bool"
-    assert emberlet.asarray([1, True]).dtype.name == "int64"
-    assert emberlet.asarray([[1, 2.5]]).dtype.name == "float32"
-    assert emberlet.asarray([]).dtype.name == "float32"
-    assert emberlet.asarray([emberlet.ones((2,), dtype="int8"), [1, 2]]).tolist() == [[1, 1], [1, 2]]
-
-
 @every(
     ("call", "says"),
     [

@@ -161,15 +161,6 @@ def test_it_prints_is_pickled_and_gives_its_memory_back(net: Net) -> None:
     same(compiled(image), net(image))
 
 
-def test_plans_of_many_shapes_are_bounded(net: Net) -> None:
-    from emberlet.host.numpy_backend.compile.compiled import MAX_SHAPES
-
-    compiled = net.compile(backend="numpy")
-    for n in range(1, MAX_SHAPES + 4):
-        assert compiled(drawn(n, 1, 8, 8)).shape == (n, 5)
-    assert len(compiled._plans) == MAX_SHAPES
-
-
 def test_no_call_warns(net: Net) -> None:
     image = drawn(1, 1, 8, 8)
     compiled = net.compile(image, backend="numpy")

@@ -8,12 +8,9 @@ from typing import Any
 import emberlet
 import numpy as np
 import pytest
-from emberlet import functional as F
 from emberlet.backend import get_backend
-from emberlet.backend.tracing import ValueNeeded
 from emberlet.errors import BackendError
-from emberlet.host.numpy_backend.compile import Compiled, compile, compiled, tracing
-from emberlet.host.numpy_backend.compile.tracing import Tracing
+from emberlet.host.numpy_backend.compile import Compiled, compile, compiled
 from emberlet.model import Model
 
 NUMPY, PYTHON = get_backend("numpy"), get_backend("python")
@@ -84,37 +81,6 @@ def test_the_least_recently_used_plan_is_dropped(monkeypatch: pytest.MonkeyPatch
     assert len(made._plans) == 2
 
 
-def test_arrays_are_taken_for_the_plan_that_was_used_last() -> None:
-    made = compile(lambda x: (x + 1.0, x * 2.0))
-    assert made.arrays([X.data]) is None
-    made(X)
-    found = made.arrays([X.data])
-    assert found is not None and [a.tolist() for a in found] == [[[2.0, 3.0]], [[2.0, 4.0]]]
-    assert made.arrays([X.data, X.data]) is None
-    scaled = compile(lambda x, k: x * k)
-    assert scaled(X, 3.0).tolist() == [[3.0, 6.0]]
-    assert scaled._last is None  # a number is part of the plan
-    assert scaled(X, 4.0).tolist() == [[4.0, 8.0]]
-
-
-def test_a_call_like_the_last_one_looks_for_no_plan(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = compile(lambda x: x + 1.0)
-    made(X)
-    looked = []
-    find = made._find
-    monkeypatch.setattr(made, "_find", lambda arguments: looked.append(1) or find(arguments))
-    assert made(X).tolist() == [[2.0, 3.0]] and looked == []
-    assert made(X.data).tolist() == [[2.0, 3.0]] and looked == [1]
-    made(tensor([[1.0]]))
-    assert looked == [1, 1]
-
-
-def test_only_numpys_backend_makes_plans() -> None:
-    for backend in ("python", PYTHON):
-        with pytest.raises(BackendError, match="plans of NumPy calls are made for the numpy backend, not for"):
-            compile(lambda x: x, backend=backend)
-
-
 def test_a_model_without_a_plan_is_not_traced_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compiled, "MAX_FIXED", 1)
     model, runs = counted(lambda x: x * float(x.sum()))
@@ -148,24 +114,6 @@ def branching(limit: int) -> Any:
     return counted(model)
 
 
-def test_a_small_input_that_decides_has_a_plan_for_each_value(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compiled, "MAX_VALUES", 2)
-    model, _ = branching(2)
-    made = compile(model)
-    for n in (0, 1, 0, 1):
-        assert made(X, tensor([n], "int64")).tolist() == ([[2.0, 3.0]] if n % 2 else [[2.0, 4.0]])
-    assert made._fixed == frozenset([1]) and len(made._plans) == 2 and made.cut is None
-    made(tensor([[1.0]]), tensor([1], "int64"))  # of another shape
-    assert len(made._plans) == 3 and made.cut is None
-    assert made(X, tensor([2], "int64")).tolist() == [[2.0, 4.0]]
-    assert "the operations of the model depend on the value of input 1, which keeps changing" in str(made.cut)
-    assert made._plans == {} and made._last is None
-    assert "not planned: the operations" in repr(made)
-    assert made(X, tensor([3], "int64")).tolist() == [[2.0, 3.0]]
-    with pytest.raises(ValueNeeded, match="which keeps changing"):
-        made.plan()
-
-
 def test_a_large_input_that_decides_leaves_the_model_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compiled, "MAX_FIXED", 3)
     for size, planned in ((3, True), (4, False)):
@@ -194,28 +142,6 @@ def sized(n: int, m: int, k: int) -> Any:
     return np.zeros((n, m), np.float32), np.zeros(k, np.float32)
 
 
-def test_open_plans_are_made_for_lengths_within_the_limits_only() -> None:
-    made = opened(Two(), n=8, m=8)
-    made(*sized(3, 4, 5))
-    assert len(made._open) == 1 and not made._plans
-    made(*sized(8, 1, 5))
-    assert len(made._open) == 1
-    made(*sized(9, 4, 5))  # beyond the limit, m stays open
-    assert len(made._open) == 2
-    made(*sized(0, 9, 5))  # nothing is left open
-    assert len(made._open) == 2 and len(made._plans) == 1
-    assert made.plan() in made._plans.values()
-    assert made.plan(*sized(3, 4, 5)) is made._open[0]
-
-
-def test_at_most_two_axes_stay_open_and_the_rest_says_why() -> None:
-    made = opened(Two(), n=8, m=8, k=8)
-    made(*sized(3, 4, 5))
-    assert list(made.fixed) == ["k"]
-    assert str(made.fixed["k"]) == "a plan of NumPy calls leaves at most 2 axes open"
-    assert made._open[0].opened == ["n", "m"]
-
-
 def test_the_number_of_open_plans_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compiled, "MAX_OPEN", 1)
     made = opened(Two(), n=8)
@@ -225,36 +151,3 @@ def test_the_number_of_open_plans_is_bounded(monkeypatch: pytest.MonkeyPatch) ->
 
 
 # -- traces
-
-
-def test_a_model_that_asks_for_elements_says_of_what() -> None:
-    for model, said in (
-        (lambda x: float(x.sum()), "the model asks for the elements of a result of reduce sum, float32 ()"),
-        (lambda x: x.tolist(), r"the model asks for the elements of an input, float32 \(1, 2\), which depend on"),
-    ):
-        with pytest.raises(ValueNeeded, match=said.replace("()", r"\(\)")) as found:
-            tracing.trace(model, [X], Tracing(NUMPY), frozenset())
-        assert found.value.inputs == frozenset([0])
-    with pytest.raises(ValueNeeded, match="the model draws random numbers, which a plan would repeat"):
-        tracing.trace(lambda x: x + F.uniform((2,), backend=x.backend), [X], Tracing(NUMPY), frozenset())
-
-
-def test_tensors_of_the_models_own_cannot_be_traced() -> None:
-    with pytest.raises(ValueNeeded, match="it cannot be traced: "):
-        tracing.trace(lambda x: x + tensor([1.0], backend=PYTHON), [X], Tracing(NUMPY), frozenset())
-
-
-@pytest.mark.parametrize(
-    ("function", "ufunc"),
-    [
-        (lambda a, b: a + b, np.add),
-        (lambda a, b: a - b, np.subtract),
-        (lambda a, b: a * b, np.multiply),
-        (lambda a, b: a / b, np.true_divide),
-        (lambda a, b: a**b, np.power),
-    ],
-)
-def test_arithmetic_of_two_operands_is_one_step_of_numpy(function: Any, ufunc: Any) -> None:
-    given = [tensor(np.array(v, np.float32), backend=NUMPY) for v in ([1.5, 2.5], [2.0, 3.0])]
-    plan: Any = compile(function, *given).plan()
-    assert [step.function for step in plan.steps] == [ufunc]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from emberlet import functional as F
 from emberlet import linalg
-from emberlet.errors import BackendError, EmberletError
+from emberlet.errors import EmberletError
 from emberlet.functional.arrays import asarray
 from emberlet.host.numpy_backend.compile import compile
 from emberlet.model import Model
@@ -116,11 +116,6 @@ def test_an_error_of_the_model_is_raised_as_it_is() -> None:
     with pytest.raises(EmberletError):
         fast(given(4, 5))
     same(fast(given(7, 6)), product(given(7, 6)))
-
-
-def test_only_the_numpy_backend_is_taken() -> None:
-    with pytest.raises(BackendError, match="for the numpy backend"):
-        compile(lambda x: x, given(4, 6), backend="python", dims={"x": {0: "length"}})
 
 
 @pytest.mark.parametrize("kind", ["lstm", "gru"])

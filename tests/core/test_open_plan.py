@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,14 +14,7 @@ from emberlet.functional.arrays import asarray
 from emberlet.host.numpy_backend.compile.open_sizes import plan as open_plan
 from emberlet.host.numpy_backend.compile.open_sizes.plan import (
     OpenPlan,
-    Polynomials,
-    _Bound,
 )
-from emberlet.host.numpy_backend.compile.open_sizes.tracing import Points, trace
-from emberlet.sizes.scope import Scope
-from emberlet.tensor import Tensor
-
-REFUSED = "the NumPy calls depend on the lengths"
 
 
 def given(*shape: int) -> Any:
@@ -65,60 +57,6 @@ def test_an_empty_axis_gets_a_plan_of_its_own() -> None:
     assert plan.lengths([given(0, 4)]) is None
 
 
-def test_memory_doubles_where_a_length_grows_up_to_its_limit() -> None:
-    axes = Axes([("n", 4)], {"n": (1, 50, None, 1)})
-    plan = made(lambda x: F.exp(x) @ F.matrix_transpose(x), given(5, 4), axes=axes, opened=["n"])
-    bound = _Bound(plan)
-    seen = []
-    for n in (5, 3, 6, 12, 13, 30, 49):
-        bound.fit({"n": n}, [])
-        seen.append(bound.capacity["n"])
-    assert seen == [5, 5, 12, 12, 26, 50, 50]
-    open_ended = made(F.exp, given(5, 4), axes=Axes([("n", 4)], {}), opened=["n"])
-    bound = _Bound(open_ended)
-    for n, capacity in ((5, 5), (6, 12), (100, 200)):
-        bound.fit({"n": n}, [])
-        assert bound.capacity["n"] == capacity
-
-
-def test_views_are_made_once_for_calls_of_one_length(monkeypatch: pytest.MonkeyPatch) -> None:
-    plan = made(lambda x: F.exp(x) + 1.0, given(5, 4), axes=Axes([("n", 4)], {}), opened=["n"])
-    called(plan, given(5, 4))
-    counted = []
-    evaluate = plan._numbers.evaluate
-    monkeypatch.setattr(plan._numbers, "evaluate", lambda numbers: counted.append(numbers) or evaluate(numbers))
-    called(plan, given(5, 4))
-    assert counted == []
-    called(plan, given(4, 4))
-    assert counted == [{"n": 4}]  # the memory is that of before
-    called(plan, given(9, 4))
-    assert counted[1:] == [{"n": 18}, {"n": 9}]  # twice as much
-
-
-def test_at_most_two_memories_are_kept_for_calls_to_come() -> None:
-    plan = made(F.exp, given(5, 4), axes=Axes([("n", 4)], {}), opened=["n"])
-    called(plan, given(5, 4))
-    assert len(plan._free) == 1
-    kept = plan._free[0]
-    called(plan, given(5, 4))
-    assert plan._free == [kept]
-    plan._free.append(_Bound(plan))
-    called(plan, given(5, 4))
-    assert len(plan._free) == 2
-    plan._free[:] = [_Bound(plan) for _ in range(4)]
-    called(plan, given(5, 4))
-    assert len(plan._free) == 3
-
-
-def test_results_belong_to_the_caller() -> None:
-    plan = made(lambda x: (F.exp(x), F.exp(x)[1:]), given(5, 4), axes=Axes([("n", 4)], {}), opened=["n"])
-    first = called(plan, given(5, 4))
-    kept = [np.asarray(x).copy() for x in first]
-    called(plan, given(5, 4) * 2.0)
-    for x, k in zip(first, kept, strict=True):
-        np.testing.assert_array_equal(np.asarray(x), k)
-
-
 def test_inputs_that_would_be_large_are_not_traced_at_other_lengths(monkeypatch: pytest.MonkeyPatch) -> None:
     axes = Axes([("n", 4)], {})
     largest = max(p["n"] for p in made(F.exp, given(5, 4), axes=axes, opened=["n"]).points.numbers) * 4
@@ -158,114 +96,10 @@ def test_the_length_of_a_result_follows_from_those_of_the_inputs() -> None:
     assert single.root(0) == 0 and single.length(0, 0, {"n": 6}) == 12
 
 
-def test_open_windows_and_paddings_give_what_they_give_without_a_plan() -> None:
-    kernel = given(3, 4, 3)
-
-    def model(x: Any) -> Any:
-        y = F.relu(F.conv1d(x, asarray(np.asarray(kernel), device=x.backend), padding=2, dilation=2))
-        return F.pad(y, ((0, 0), (1, 0), (2, 3)))
-
-    axes = Axes([("b", 4, "n")], {"n": (8, 100, None, 1)})
-    plan = made(model, given(2, 4, 12), axes=axes, opened=["n"])
-    for n in (12, 8, 13, 40, 21):
-        x = given(2, 4, n)
-        np.testing.assert_allclose(np.asarray(called(plan, x)), np.asarray(model(x)), rtol=1e-5, atol=1e-6)
-
-
-def test_arguments_that_are_no_tensors_are_part_of_a_plan() -> None:
-    axes = Axes([("n", 4), None], {})
-    plan = made(lambda x, k: x * k, given(5, 4), 3.0, axes=axes, opened=["n"])
-    assert plan.kinds == ["float32", "3.0"] and plan.inputs == [0]
-    assert plan.lengths([given(7, 4), 3.0]) == {"n": 7}
-    assert plan.lengths([given(7, 4), 2.0]) is None
-    np.testing.assert_allclose(np.asarray(called(plan, given(7, 4), 3.0)), np.asarray(given(7, 4)) * 3, rtol=1e-6)
-
-
 def test_a_plan_is_not_made_of_texts() -> None:
     axes = Axes([("n",)], {})
     with pytest.raises(ValueNeeded):
         made(lambda x: x, asarray(["a", "b"], device="numpy"), axes=axes, opened=["n"])
-
-
-def test_an_unused_input_is_not_copied() -> None:
-    axes = Axes([("n", 4), ("n", 4)], {})
-    plan = made(lambda x, y: F.exp(y), given(5, 4), given(5, 4), axes=axes, opened=["n"])
-    assert plan.inputs == [1]
-    assert SimpleNamespace(**plan.lengths([given(6, 4), given(6, 4)]) or {}).n == 6
-
-
-@pytest.mark.parametrize("change", ["steps", "buffers", "inputs", "function"])
-def test_calls_that_differ_at_some_length_make_no_plan(change: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    class Changed(open_plan._Lowered):
-        def __init__(self, traced: Any, plan: Any, point: int) -> None:
-            super().__init__(traced, plan, point)
-            if point != 2:
-                return
-            if change == "steps":
-                self.steps = [*self.steps, self.steps[-1]]
-            elif change == "buffers":
-                self.buffers.new((3,), np.dtype(np.float32))
-            elif change == "inputs":
-                self.inputs = [*self.inputs, self.inputs[0]]
-            else:
-                self.steps[0].function = np.log
-
-    monkeypatch.setattr(open_plan, "_Lowered", Changed)
-    with pytest.raises(ValueNeeded, match=REFUSED):
-        made(lambda x: F.exp(x) @ F.matrix_transpose(x), given(5, 4), axes=Axes([("n", 4)], {}), opened=["n"])
-
-
-def test_a_buffer_that_shrinks_as_lengths_grow_makes_no_plan(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Polynomials, "grows", lambda self, number: False)
-    with pytest.raises(ValueNeeded, match="a buffer shrinks as lengths grow"):
-        made(F.exp, given(5, 4), axes=Axes([("n", 4)], {}), opened=["n"])
-
-
-def traced(function: Any) -> Any:
-    """A trace of a function of x (n, 4) with n open."""
-    plan = made(F.exp, given(5, 4), axes=Axes([("n", 4)], {}), opened=["n"])
-    scope = Scope()
-    n = scope.symbol("n", 1, 1 << 20, 37)
-    points = Points(scope, plan.points.numbers)
-    return trace(function, [given(5, 4)], [(n, 4)], points, get_backend("numpy"))
-
-
-def test_what_depends_neither_on_inputs_nor_on_sizes_is_computed_at_once() -> None:
-    found = traced(lambda x: x + F.exp(asarray(np.float32([1.0]), device=x.backend)))
-    assert [c.op for c in found.calls] == ["binary"]
-    found = traced(lambda x: F.zeros((x.shape[0], 2), device=x.backend))
-    assert len(found.calls) >= 1  # the sizes are open
-
-
-def test_elements_and_parts_that_depend_on_lengths_are_refused() -> None:
-    with pytest.raises(ValueNeeded, match=r"float32 \(") as found:
-        traced(lambda x: x.tolist())
-    assert found.value.inputs == frozenset([0])
-    with pytest.raises(ValueNeeded, match="float32"):
-        traced(lambda x: F.exp(x).tolist())
-    with pytest.raises(ValueNeeded, match="it cannot be traced at other lengths: "):
-        traced(lambda x: (_ for _ in ()).throw(TypeError("of the model")))
-
-
-def test_primitives_that_give_something_other_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    backend = get_backend("numpy")
-    monkeypatch.setattr(type(backend), "unary", lambda self, op, x: 3)
-    with pytest.raises(ValueNeeded, match="unary returns something other than a tensor"):
-        traced(F.negative)
-
-
-def test_a_rank_that_depends_on_a_length_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    backend = get_backend("numpy")
-
-    def unary(self: Any, op: str, x: Any) -> Any:
-        data = x.data if x.shape[0] < 40 else x.data[0]
-        return Tensor(data, x.dtype, data.shape, self)
-
-    plan = made(F.negative, given(5, 4), axes=Axes([("n", 4)], {}), opened=["n"])
-    assert min(p["n"] for p in plan.points.numbers) < 40 < max(p["n"] for p in plan.points.numbers)
-    monkeypatch.setattr(type(backend), "unary", unary)
-    with pytest.raises(ValueNeeded, match="unary returns a tensor whose number of axes is an open size"):
-        made(F.negative, given(5, 4), axes=Axes([("n", 4)], {}), opened=["n"])
 
 
 @pytest.mark.parametrize(

@@ -150,7 +150,7 @@ def test_buffers_of_any_number_become_tensors(code: str, dtype: str, backend: An
     assert x.tolist() == [1, 2, 3, 4] and x.backend is backend
     copied = interop.from_array(given, None, backend, copy=True)
     given[0] = 9
-    assert copied.tolist() == [1, 2, 3, 4]
+    assert copied.tolist() == [1, 2, 3, 4] and x.tolist() == [9, 2, 3, 4]
     square = memoryview(bytes(range(4))).cast("B", (2, 2))
     assert interop.from_array(square, None, backend).tolist() == [[0, 1], [2, 3]]
     assert interop.from_array(memoryview(b"\1\0").cast("?"), None, backend).tolist() == [True, False]
