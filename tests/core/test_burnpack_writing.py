@@ -2,7 +2,6 @@
 
 import os
 import random
-import stat
 import struct
 import sys
 import tracemalloc
@@ -188,19 +187,6 @@ def test_one_tensor_is_held_at_a_time(tmp_path):
 
     save(tmp_path / "m", {name: Source(dtypes.uint8, (1000,), read) for name in "abc"})
     assert len(alive) == 3
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="permissions are POSIX's")
-def test_replacing_a_file_keeps_its_permissions_and_the_link_to_it(tmp_path):
-    real = tmp_path / "real.bpk"
-    save(real, {})
-    real.chmod(0o640)
-    link = tmp_path / "link.bpk"
-    link.symlink_to(real)
-    save(link, {"t": source(dtypes.uint8, (1,), b"x")})
-    assert link.is_symlink()
-    assert stat.S_IMODE(real.stat().st_mode) == 0o640
-    assert bytes(Burnpack.from_file(real).raw("t")) == b"x"
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="permissions are POSIX's")

@@ -91,36 +91,6 @@ def test_dtypes_of_new_tensors() -> None:
     assert F.random((2,), "bernoulli").dtype.name == "float32" and F.bernoulli(0.5, (2,)).dtype.name == "bool"
 
 
-NUMBERS: list[tuple[Any, Any]] = [
-    (F.arange(5, 0, -2), np.arange(5, 0, -2)), (F.arange(0, 5, 2), np.arange(0, 5, 2)),
-    (F.arange(3, 3), np.arange(3, 3)),
-    (F.arange(5, 2), np.arange(5, 2)), (F.arange(0.0, 1.0, 0.25), np.arange(0, 1, 0.25, np.float32)),
-    (F.arange(0.0, 1.1, 0.25), np.arange(0, 1.1, 0.25, np.float32)), (F.arange(1.0, 0.0, -0.5), np.float32([1, 0.5])),
-    (F.linspace(2, 3, 1), np.float32([2])), (F.linspace(0, 1, 4, endpoint=False), np.float32([0, 0.25, 0.5, 0.75])),
-    (F.linspace(0, 10, 6, dtype="int32"), np.arange(0, 11, 2, dtype=np.int32)),
-    (F.linspace(1, 0, 3), np.float32([1, 0.5, 0])), (F.eye(2, 4, k=1), np.eye(2, 4, 1, np.float32)),
-    (F.eye(3, k=-1), np.eye(3, k=-1, dtype=np.float32)), (F.eye(0, 2), np.zeros((0, 2), np.float32)),
-    (F.tril_mask((3, 4), 1), ~np.tri(3, 4, 1, bool)), (F.triu_mask((3, 4), -1), np.tri(3, 4, -2, bool)),
-    (F.diag_mask((2, 3, 4), 1), np.broadcast_to(~np.eye(3, 4, 1, bool), (2, 3, 4))),
-    (F.cartesian_grid((2, 3)), np.stack(np.meshgrid(np.arange(2), np.arange(3), indexing="ij"), -1)),
-    (F.tril(X, k=-1), np.tril(np.asarray(X), -1)), (F.triu(X, k=1), np.triu(np.asarray(X), 1)),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("at", range(len(NUMBERS)))
-def test_elements_of_new_tensors_are_numpys(at: int) -> None:
-    same(*NUMBERS[at])
-
-
-@pytest.mark.parametrize("indexing", ["xy", "ij"])
-@pytest.mark.parametrize("lengths", [(), (3,), (2, 3), (2, 3, 4)])
-def test_grids_are_numpys(indexing: Any, lengths: Any) -> None:
-    vectors = [np.arange(n) * 10 for n in lengths]
-    found = F.meshgrid(*[F.asarray(v) for v in vectors], indexing=indexing)
-    for x, expected in zip(found, np.meshgrid(*vectors, indexing=indexing), strict=True):
-        same(x, expected)
-
-
 def test_layers_lie_where_they_are_told() -> None:
     for layer in (
         nn.Linear(2, 3, backend="numpy"),

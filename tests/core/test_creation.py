@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
 import emberlet
 import numpy as np
@@ -13,53 +12,6 @@ from emberlet.errors import DTypeError, FormatError, ShapeError
 from emberlet.functional.creation import transfer
 from emberlet.tensor_data import TensorData
 from support.rows import every
-
-LIKE = emberlet.asarray(np.array([[1, 2, 3], [4, 5, 6]], np.int16), backend="python")
-
-# A call without keywords -> (its dtype, its backend); x is LIKE.
-CALLS = {
-    "full((2, 3), 7)": ("int64", "numpy"),
-    "full((2, 3), 7.5)": ("float32", "numpy"),
-    "full((2, 3), True)": ("bool", "numpy"),
-    "zeros((2, 3))": ("float32", "numpy"),
-    "ones((2, 3))": ("float32", "numpy"),
-    "empty((2, 3))": ("float32", "numpy"),
-    "full_like(x, 7)": ("int16", "python"),
-    "zeros_like(x)": ("int16", "python"),
-    "ones_like(x)": ("int16", "python"),
-    "empty_like(x)": ("int16", "python"),
-    "arange(5)": ("int64", "numpy"),
-    "arange(5.0)": ("float32", "numpy"),
-    "linspace(0, 4, 5)": ("float32", "numpy"),
-    "eye(3)": ("float32", "numpy"),
-}
-
-
-def called(call: str, **options: Any) -> Any:
-    names = {name: getattr(F, name) for name in [call.partition("(")[0]]}
-    return eval(call[:-1] + ", **options)", {**names, "x": LIKE, "options": options})
-
-
-@pytest.mark.parametrize("call", CALLS)
-def test_the_dtype_and_the_backend_are_those_asked_for(call):
-    dtype, backend = CALLS[call]
-    other = "numpy" if backend == "python" else "python"
-    own = called(call)
-    assert (own.dtype.name, own.device) == (dtype, backend)
-    for options, expected in (
-        ({"dtype": "float64"}, ("float64", backend)),
-        ({"dtype": emberlet.uint8}, ("uint8", backend)),
-        ({"backend": other}, (dtype, other)),
-        ({"device": other}, (dtype, other)),
-        ({"backend": other, "device": backend}, (dtype, other)),
-        ({"backend": emberlet.get_backend(other), "dtype": "int32"}, ("int32", other)),
-    ):
-        found = called(call, **options)
-        assert (found.dtype.name, found.device) == expected, options
-        assert found.shape == own.shape
-        if "True" not in call and "7.5" not in call:
-            assert found.tolist() == own.tolist()
-
 
 # As NumPy has them: the same words for both.
 SAME = """
@@ -307,5 +259,6 @@ def test_promotion_of_several_is_numpys():
                 assert F.can_cast(a, b) == (expected == b)
     assert F.result_type("uint8", 3, 2.5).name == "float32"
     assert F.result_type(3, "uint8").name == "uint8"
-    assert F.result_type(LIKE, "int8").name == "int16"
-    assert F.can_cast(LIKE, "int32") and not F.can_cast(LIKE, "int8") and not F.can_cast("string", "int8")
+    like = emberlet.zeros((2, 3), dtype="int16", backend="python")
+    assert F.result_type(like, "int8").name == "int16"
+    assert F.can_cast(like, "int32") and not F.can_cast(like, "int8") and not F.can_cast("string", "int8")

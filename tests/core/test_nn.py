@@ -7,7 +7,7 @@ import emberlet as el
 import numpy as np
 import pytest
 from emberlet import nn
-from emberlet.errors import EmberletError, IndexingError, ShapeError
+from emberlet.errors import IndexingError, ShapeError
 
 BACKENDS = ["numpy", "python"]
 
@@ -292,24 +292,12 @@ def test_layers_begin_as_pytorchs_do():
     assert abs(table.std() - 1) < 0.03
 
 
-SHAPE, FANS = (60, 50), (60, 50)
-
-
 @pytest.mark.parametrize(
-    ("initializer", "low", "high", "std"),
-    [
-        (nn.Uniform(-2, 3), -2, 3, 5 / 12**0.5),
-        (nn.KaimingUniform(), -((3 / 60) ** 0.5), (3 / 60) ** 0.5, 60**-0.5),
-        (nn.KaimingUniform(2.0, fan_out_only=True), -2 * (3 / 50) ** 0.5, 2 * (3 / 50) ** 0.5, 2 * 50**-0.5),
-        (nn.XavierUniform(), -((6 / 110) ** 0.5), (6 / 110) ** 0.5, (2 / 110) ** 0.5),
-        (nn.Normal(0.0, 0.5), -9, 9, 0.5),
-        (nn.KaimingNormal(), -9, 9, 60**-0.5),
-        (nn.XavierNormal(0.5), -9, 9, 0.5 * (2 / 110) ** 0.5),
-    ],
+    ("initializer", "low", "high", "std"), [(nn.Uniform(-2, 3), -2, 3, 5 / 12**0.5), (nn.Normal(0.0, 0.5), -9, 9, 0.5)]
 )
 def test_initializers_draw_from_their_distribution(initializer, low, high, std):
     el.manual_seed(0)
-    drawn = np.asarray(initializer(SHAPE).tolist())
+    drawn = np.asarray(initializer((60, 50)).tolist())
     assert low <= drawn.min()
     assert drawn.max() <= high
     assert abs(drawn.std() / std - 1) < 0.05
@@ -319,27 +307,6 @@ def test_initializers_draw_from_their_distribution(initializer, low, high, std):
 def test_normal_has_its_mean():
     el.manual_seed(0)
     assert abs(float(nn.Normal(4.0, 0.1)((1000,)).mean()) - 4) < 0.02
-
-
-@pytest.mark.parametrize("initializer", [nn.Zeros(), nn.Ones(), nn.Constant(2.5)])
-def test_constant_initializers(initializer):
-    assert initializer((2, 2), el.float64).tolist() == [[initializer.value] * 2] * 2
-
-
-@pytest.mark.parametrize("shape", [(4, 7), (7, 4), (5, 5), (6, 2, 3), (0, 3)])
-def test_orthogonal_rows_or_columns(backend, shape):
-    el.manual_seed(0)
-    drawn = nn.Orthogonal(2.0)(shape, backend=backend)
-    assert drawn.shape == shape
-    if drawn.size:
-        flat = np.asarray(drawn.tolist()).reshape(shape[0], -1) / 2
-        gram = flat @ flat.T if flat.shape[0] <= flat.shape[1] else flat.T @ flat
-        np.testing.assert_allclose(gram, np.eye(len(gram)), atol=1e-5)
-
-
-def test_orthogonal_wants_a_matrix():
-    with pytest.raises(ShapeError, match=r"at least two axes, found \(3,\)"):
-        nn.Orthogonal()((3,))
 
 
 def test_an_initializer_can_be_given_and_written():
@@ -432,12 +399,6 @@ def test_a_layer_whose_imports_fail_says_which(monkeypatch):
 )
 def test_what_does_not_fit_is_refused_with_both_sides(call, says):
     with pytest.raises(ShapeError, match=says):
-        call()
-
-
-@pytest.mark.parametrize("call", [lambda: nn.Dropout(1.5), lambda: nn.GaussianNoise(-1)])
-def test_impossible_settings_are_refused(call):
-    with pytest.raises(EmberletError, match="expected"):
         call()
 
 

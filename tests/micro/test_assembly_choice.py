@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from emberlet.errors import UnsupportedError
 from emberlet.micro.builder.assembly import dsp
-from emberlet.micro.builder.assembly.registry import MOST_GROUPS, calls, scratch
+from emberlet.micro.builder.assembly.registry import MOST_GROUPS, calls
 from emberlet.micro.builder.assembly.variants import ALL, DSP, MOST_SHIFT, THUMB
 from emberlet.micro.builder.emit.kernels import kernels_source, machine_code
 from emberlet.micro.builder.kernels.depthwise import Depthwise
@@ -115,18 +115,6 @@ def test_depthwise_layers_that_have_a_kernel(
     assert _found(_depthwise(_doubled(*(-MOST_SHIFT - 1,) * n), channels, kernel, multiplier), family) is None
 
 
-@pytest.mark.parametrize(
-    ("channels", "kernel", "squares"),
-    [(3, (3, 3), True), (1, (3, 8), True), (4, (3, 3), False), (3, (3, 9), False), (3, (2, 3), False)],
-)
-def test_few_channels_with_three_rows_are_computed_in_squares(
-    channels: int, kernel: tuple[int, int], squares: bool
-) -> None:
-    made = _found(_depthwise(_plain(channels), channels, kernel), DSP)
-    assert made is not None
-    assert ("squares" in made[0]) is squares
-
-
 @pytest.mark.parametrize("family", ALL)
 def test_the_largest_window_of_a_depthwise_layer(family: str) -> None:
     """100 taps: more would make a kernel long, and run in viper."""
@@ -149,60 +137,6 @@ def test_arithmetic_is_part_of_a_kernels_name(family: str) -> None:
             assert made.setdefault(call.kernel.name, call.kernel.assembled().code()) == call.kernel.assembled().code()
             assert set(call.kernel.frame.fields) <= set(call.numbers)
     assert len(set(made.values())) == len(made)
-
-
-def _window(height: int, wide: int, channels: int, k: int) -> Dot:
-    """A layer of `wide` positions, whose windows have so many rows of k bytes."""
-    weights, image = np.full((channels, height, 1, k), 130, np.uint8), (height, wide, k)
-    bias = np.zeros(channels, np.int64)
-    return Dot("l", ("x",), "y", image, Window((height, 1)), 1, weights, bias, 0, _plain(channels))
-
-
-@pytest.mark.parametrize("k", [1, 4, 5, 8])
-def test_scratch_holds_a_scattered_window_and_its_unpacked_copies(k: int) -> None:
-    """With DSP instructions the 16-bit halves of its words: 8 bytes for each word and position. A window in one piece
-    is read where it lies, by them only if it is of whole words."""
-    for height, wide, positions in ((1, 1, 1), (1, 2, 2), (2, 1, 1), (2, 2, 2)):
-        layer, words = _window(height, wide, 5, k), (height * k + 3) // 4
-        assert scratch(layer, []) == 0
-        assert scratch(layer, [THUMB]) == (4 * words if height > 1 else 0)
-        gathered = 4 * words if height > 1 or k % 4 else 0
-        assert scratch(layer, [THUMB, DSP]) == 8 * words * positions + gathered + 8 + 3
-
-
-@pytest.mark.parametrize(
-    ("channels", "k", "alone"),
-    [(1, 8, True), (2, 8, True), (3, 8, False), (3, 1024, True), (4, 1024, True), (4, 1020, False), (5, 4096, False)],
-)
-def test_few_channels_are_computed_one_by_one_without_a_copy_of_their_window(
-    channels: int, k: int, alone: bool
-) -> None:
-    layer = _window(1, 1, channels, k)
-    made = _found(layer, DSP)
-    assert made is not None
-    assert len(made) == (channels if alone else 1)
-    assert (scratch(layer, [DSP]) == 0) is alone
-
-
-FIELDS: Sequence[tuple[Requant, tuple[int, int] | None]] = [
-    (Requant((1 << 14,), 32, 0, 0), (0, 0)),
-    (Requant((1 << 14,), 33, 0, 0), None),
-    (Requant((1 << 14,), 20, 17, 0), (0, 12)),
-    (Requant((1 << 14,), 20, 18, 0), (0, 12)),
-    (Requant((1 << 14,), 20, 19, 0), None),
-    (Requant(((1 << 30) - 1,), 31, 0, 0), (0, 1)),
-    (Requant((1 << 30,), 31, 0, 0), (1, 0)),
-    (Requant((5, 1 << 30), 30, 0, 0), (2, 0)),
-    (Requant((1,), 2, 0, 0), (0, 30)),
-    (Requant((2,), 2, 0, 0), (1, 29)),
-    (Requant((3,), 2, 0, 0), (1, 29)),
-]
-
-
-@pytest.mark.parametrize(("requant", "shifts"), FIELDS, ids=str)
-def test_sums_are_shifted_as_little_as_multipliers_need(requant: Requant, shifts: tuple[int, int] | None) -> None:
-    found = dsp.requant_fields(requant)
-    assert (found and (found["up"], found["scale"])) == shifts
 
 
 @pytest.mark.parametrize(("zero", "low", "high"), [(0, 0, 255), (128, 0, 255), (3, 3, 255), (9, 2, 200), (250, 60, 61)])

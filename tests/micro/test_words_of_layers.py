@@ -14,7 +14,7 @@ from emberlet.micro.builder.kernels.lanes import Take
 from emberlet.micro.builder.kernels.layer import Layer
 from emberlet.micro.builder.quantization.calibrate import grid_over
 from emberlet.micro.builder.quantization.quantize import quantize_graph
-from emberlet.micro.builder.quantization.quantize16 import in_8_bits, is_rescale
+from emberlet.micro.builder.quantization.quantize16 import in_8_bits
 from emberlet.micro.builder.quantization.sixteen import to_words
 
 WORDS, OTHER, BYTES = Grid(0.5, 100, 16), Grid(2.0, 1 << 15, 16), Grid(128.0, 7)
@@ -73,17 +73,3 @@ def test_without_words_only_their_quantizers_saturate() -> None:
     found = in_8_bits(graph)
     assert [layer.chain for layer in found.layers] == [(("clip", WORDS.ends),), *chains[1:]]  # type: ignore[attr-defined]
     assert found.grids == {"b": BYTES} and found.layers[1:] == graph.layers[1:]
-
-
-@pytest.mark.parametrize(
-    ("chain", "rescales"),
-    [
-        ((), True),
-        ((("clip", (0.0, 1.0)),), True),
-        ((("abs", ()),), False),
-        ((("clip", (0.0, 1.0)), ("abs", ())), False),
-        ((("clip", (0.0, 1.0)), ("clip", (0.0, 0.5))), False),
-    ],
-)
-def test_a_function_that_only_clamps_changes_grids(chain: Any, rescales: bool) -> None:
-    assert is_rescale(MapFloat("y", ("x",), "y", (3,), chain)) is rescales

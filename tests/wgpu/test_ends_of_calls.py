@@ -15,7 +15,6 @@ from emberlet.wgpu_backend import device as devices
 from emberlet.wgpu_backend import plan_file
 from emberlet.wgpu_backend.compiled import MAX_SHAPES, compile
 from emberlet.wgpu_backend.device import Device
-from emberlet.wgpu_backend.run.caches import FIXED, LRUCache, Pipelines
 from soak import models
 
 
@@ -214,43 +213,6 @@ def test_the_kernels_of_a_model_go_with_it(gpu, make):
     del compiled
     gc.collect()
     assert len(gpu.device.pipelines) <= before
-
-
-def test_the_least_recently_used_goes_first():
-    kept = LRUCache(100)
-    for key in range(10):
-        kept.put(key, str(key), 10)
-    assert kept.get(0) == "0"
-    kept.put(10, "10", 10)
-    assert len(kept) == 7
-    assert kept.get(0) == "0"
-    assert kept.get(1) is None
-    kept.put("large", "large", 1000)
-    assert kept.get("large") == "large"
-    assert len(kept) == 1
-
-
-def test_kernels_of_programs_are_kept_whatever_their_size():
-    pipelines = Pipelines(10)
-    pipelines.put("a" * 20, "first")
-    pipelines.hold("a" * 20, "first")
-    pipelines.put("b" * 20, "second")
-    assert pipelines.get("a" * 20) == "first"
-    owner = object()
-    pipelines.release("a" * 20, owner)
-    assert pipelines.get("a" * 20) == "first"
-    assert len(pipelines) == 1
-    pipelines.forget(owner)
-    assert len(pipelines) == 0
-
-
-def test_many_small_kernels_take_no_more_room_than_large_ones():
-    """A kernel takes memory besides its source, so a thousand kernels of a few hundred bytes are not all kept."""
-    pipelines = Pipelines(640 << 10)
-    for i in range(1000):
-        pipelines.put(f"{i:04}" + "x" * 300, i)
-    assert pipelines.get("0999" + "x" * 300) == 999
-    assert len(pipelines) * (304 + FIXED) <= 640 << 10
 
 
 def test_realizing_many_graphs_keeps_a_bounded_number_of_plans(gpu, monkeypatch):

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from emberlet import dtypes
 from emberlet.wgpu_backend import kernel_cache
-from emberlet.wgpu_backend.kernel_cache import PREFIX, KernelFile, _make_room, _read
+from emberlet.wgpu_backend.kernel_cache import PREFIX, KernelFile, _make_room
 
 ADD: Any = ("add", "source of add", [0, 1], (1, 2, 3))
 MUL: Any = ("mul", "source of mul", [[(0, 1)]], (4, 1, 1))
@@ -22,11 +22,6 @@ MUL: Any = ("mul", "source of mul", [[(0, 1)]], (4, 1, 1))
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("EMBERLET_CACHE", str(tmp_path / "cache"))
     return tmp_path / "cache"
-
-
-def packed(content: Any) -> bytes:
-    text = json.dumps(content).encode()
-    return zlib.crc32(text).to_bytes(4, "little") + zlib.compress(text, 1)
 
 
 def test_a_file_is_written_once_all_kernels_are_there(cache: Path) -> None:
@@ -59,70 +54,6 @@ def test_what_was_written_is_read_and_used_last(cache: Path) -> None:
     second.save()
     assert first.path.read_bytes() == b""  # it had been read, so it is not new
     assert KernelFile(["b", "a"]).path != first.path and KernelFile(["a"]).path != first.path
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        [["s"], [["add", 0, [], [1, 1, 1]]]],
-        [["s"], [["add", 0, [], [1, 1, 1]]] * 3],
-        [["s"], [["add", 1, [], [1, 1, 1]]] * 2],
-        [["s"], [["add", 0, [], 1]] * 2],
-        [["s"], [["add", 0, []]] * 2],
-        [["s"], 2], [["s"]], 3, {"a": 1}, None,
-    ],
-    ids=str,
-)  # fmt: skip
-def test_a_file_of_another_content_counts_as_missing(tmp_path: Path, content: Any) -> None:
-    path = tmp_path / "file"
-    path.write_bytes(packed(content))
-    assert _read(path, ["a", "b"]) is None
-
-
-def test_a_damaged_file_counts_as_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "file"
-    whole = packed([["s"], [["add", 0, [], [1, 1, 1]]] * 2])
-    wanted = {key: ("add", "s", [], (1, 1, 1)) for key in "ab"}
-    for data, found in [
-        (whole, wanted), (b"", None), (whole[:3], None), (whole[:4], None), (whole[:-1], None),
-        (b"\0\0\0\0" + whole[4:], None), (whole[:4] + b"y" + whole[5:], None), (whole + b"more", wanted),
-    ]:  # fmt: skip
-        path.write_bytes(data)
-        assert _read(path, ["a", "b"]) == found
-    path.write_bytes(whole)
-    size = len(zlib.decompress(whole[4:]))
-    monkeypatch.setattr(kernel_cache, "_MOST", size - 1)
-    assert _read(path, ["a", "b"]) is None
-    monkeypatch.setattr(kernel_cache, "_MOST", size + 1)
-    assert _read(path, ["a", "b"]) == wanted
-    assert _read(tmp_path / "missing", []) is None
-
-
-def test_the_files_used_longest_ago_are_deleted(tmp_path: Path) -> None:
-    for number, (size, used) in enumerate([(10, 30), (20, 10), (30, 20), (40, 40)]):
-        path = tmp_path / f"{PREFIX}{number:024x}"
-        path.write_bytes(bytes(size))
-        os.utime(path, (used, used))
-    (tmp_path / "other").write_bytes(bytes(1000))
-
-    def left() -> list[str]:
-        return sorted(path.name[-1] for path in tmp_path.glob(PREFIX + "*"))
-
-    for limit, wanted in [(100, "0123"), (99, "023"), (80, "023"), (50, "03"), (49, "3"), (40, "3"), (0, ""), (0, "")]:
-        _make_room(tmp_path, limit)
-        assert left() == list(wanted)
-    assert (tmp_path / "other").exists()
-
-
-def test_room_is_made_for_the_file_that_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert (kernel_cache.LIMIT, kernel_cache._MOST) == (32 << 20, 64 << 20)
-    monkeypatch.setattr(kernel_cache, "LIMIT", 100)
-    old, new = (tmp_path / f"{PREFIX}{number:024x}" for number in range(2))
-    for size, kept in [(60, True), (61, False)]:
-        old.write_bytes(bytes(40))
-        kernel_cache._write(new, bytes(size))
-        assert old.exists() == kept
-        new.unlink()
 
 
 def test_the_name_depends_on_the_code(monkeypatch: pytest.MonkeyPatch) -> None:

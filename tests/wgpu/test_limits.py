@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 from emberlet import dtypes
 from emberlet.errors import UnsupportedError
@@ -113,20 +112,6 @@ def test_more_workgroups_than_one_dimension_allows_are_spread(gpu, twin, make, m
     if limit == 7:
         twin.check(lambda k, x: k.reduce("sum", x, (1,), False), make((40, 300)), atol=1e-4)
         twin.check(lambda k, a, b: k.matmul(a, b), make((70, 20)), make((20, 60)), atol=1e-4)
-
-
-def test_workgroups_are_spread_over_as_few_as_needed():
-    """Around the limit of one dimension, of two, and at numbers drawn at random."""
-    limit = loop_kernel.MAX_GROUPS
-    drawn = np.random.default_rng(0).integers(1, limit**2 * 9, 200).tolist()
-    exact = [n + d for n in (limit, 2 * limit, limit**2, 2 * limit**2) for d in (-1, 0, 1)]
-    for groups in [1, 2, *exact, *drawn]:
-        x, y, z = loop_kernel.spread(groups)
-        assert max(x, y, z) <= limit
-        assert groups <= x * y * z
-        assert x * y * (z - 1) < groups
-        assert z > 1 or x * (y - 1) < groups
-        assert y > 1 or x == groups
 
 
 @pytest.mark.parametrize("bindings", [4, 5, 8])
