@@ -441,26 +441,6 @@ TERMS = [
 ]  # fmt: skip
 
 
-def in_words(t: Term | Part | None) -> str:
-    """A term with the sizes and indices of its numbers: "3*i0 + A"."""
-    match t:
-        case Number(parts):
-            names = [(n, [f"i{f}" if isinstance(f, int) else f for f in m]) for m, n in parts]
-            return " + ".join("*".join([str(n), *m]) for n, m in names) or "0"
-        case Part(number, divisor, remainder):
-            return f"({in_words(number)} {'%' if remainder else '//'} {in_words(divisor)})"
-        case Element(name, places):
-            return f"{name}[{', '.join(map(in_words, places))}]"
-        case Compared(number, equal):
-            return f"{in_words(number)} {'==' if equal else '>='} 0"
-        case All(items):
-            return " and ".join(sorted(map(in_words, items)))
-        case Negated(item):
-            return f"not ({in_words(item)})"
-        case other:
-            return str(other)
-
-
 @every(("nodes", "known"), TERMS)
 def test_the_term_of_each_operator_says_what_its_elements_are(nodes: str, known: bool) -> None:
     model = parse(f"""g (bool[A, B] m, int64[K] s) => (int64 y) {{
