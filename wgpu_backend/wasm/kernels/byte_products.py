@@ -17,7 +17,7 @@ from ...lower.contraction import problem
 from ..assembler import i32, i32x4, memory, op
 from .contraction import FAR, PAGE, Contraction, _rows_of_tiles
 from .emitter import size, total
-from .integers import MOST_ROWS, packed_products
+from .integers import MOST_ROWS, packed_products, tabulate
 from .levels import bare, bounds
 from .nest import begin, finish
 from .runs import runs
@@ -125,7 +125,7 @@ class _Bytes(Contraction):
         self._open_grid()
         self._left_rows()
         if self.halves is not None:
-            self._tabulate()
+            tabulate(self, self.halves[1])
         self._blocks(panels, together, self._pack)
         e.close()
         return finish(e, name, self.low.slots)
@@ -217,19 +217,6 @@ class _Bytes(Contraction):
             f.set(out, op("i32.add", f.get(out), number))
             e.close()
         return f.get(out)
-
-    def _tabulate(self):
-        """Write the bytes from a pixel's position to each of its terms, which are the same for all pixels."""
-        e, f = self.e, self.f
-        n = size(self.low.slots.types[self.right.attr[0]])
-        to = f.local("i32")
-        f.set(to, self.table)
-        for i, extent in enumerate(self.what.inner):
-            e.loop("k{}".format(i), extent)
-        f.do(memory("i32.store", f.get(to), e.index(self.halves[1], n)))
-        f.set(to, op("i32.add", f.get(to), i32(4)))
-        for _ in self.what.inner:
-            e.close()
 
     # -- panels ---------------------------------------------------------------------------------------------------
 

@@ -406,7 +406,8 @@ class Contraction:
         e, f = self.e, self.f
         width = self.lanes * self.vectors
         by_column, by_k = halves
-        places, in_row = self._places(by_column, self.right.attr[0], 4, width)
+        apart = self._apart(4)
+        places, in_row = self._places(by_column, self.right.attr[0], 4, width, apart)
 
         def tap(n):
             return op("i32.add", places[n], f.let(e.index(by_k, 4)))
@@ -415,7 +416,8 @@ class Contraction:
             base = f.let(tap(0))
             for v in range(self.vectors):
                 at = 4 * self.lanes * v
-                f.do(memory("v128.store", f.get(to), memory("v128.load", base, offset=at), offset=at))
+                line = memory("v128.load", base, offset=at) if apart == 1 else e.every_second(base, apart * at)
+                f.do(memory("v128.store", f.get(to), line, offset=at))
 
         def scattered():
             offset = f.let(e.index(by_k, 4))
@@ -438,8 +440,14 @@ class Contraction:
         loops(scattered)
         e.close()
 
-    def _places(self, by_column, slot, element, width):
-        """(the addresses of `width` columns, whether they are neighbors), for elements of `element` bytes."""
+    def _apart(self, element):
+        """How many elements of so many bytes apart columns are that a panel takes by vectors: 2 by a stride of 2."""
+        strides = self.node.op == "conv" and element == 4 and self.node.arg[0][-1] == 2
+        return 2 if strides else 1
+
+    def _places(self, by_column, slot, element, width, apart=1):
+        """(the addresses of `width` columns, whether they are `apart` from each other), for elements of `element`
+        bytes."""
         e, f = self.e, self.f
         places = []
         for n in range(width):
@@ -452,7 +460,7 @@ class Contraction:
         # All of them: a reversed line and the next may have the ends of a row.
         in_row = i32(1)
         for n in range(1, width):
-            neighbor = op("i32.eq", op("i32.sub", places[n], places[0]), i32(element * n))
+            neighbor = op("i32.eq", op("i32.sub", places[n], places[0]), i32(element * apart * n))
             in_row = op("i32.and", in_row, neighbor) if n > 1 else neighbor
         return places, f.let(in_row)
 

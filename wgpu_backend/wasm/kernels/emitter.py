@@ -607,12 +607,7 @@ class Emitter:
                 out = op("v128.reverse", reverse)
         elif c == 2 and size(word) == 4:  # the last element is read and not used; every memory ends with room for it
             at, offset = self.address(slot, index, word)
-            at = self.f.let(at)
-            first, second = [memory("v128.load", at, offset=offset + n) for n in (0, 4 * self.lanes)]
-            if self.lanes == 4:
-                out = op("i8x16.shuffle", first, second, imm=_EVEN)
-            else:
-                out = op("v128.even", first, second)
+            out = self.every_second(self.f.let(at), offset)
         elif c is None:
             return self._one_by_one(value)
         else:
@@ -639,6 +634,14 @@ class Emitter:
         sign = "s" if word == "i8" else "u"
         out = op("i16x8.extend_low_i8x16_" + sign, memory("v128.load32_zero", at, offset=offset))
         return op("i32x4.extend_low_i16x8_" + sign, out)
+
+    def every_second(self, at, offset):
+        """Four words of 32 bits, of which an address has the first and each other lies two behind the one before. One
+        more is read behind the last."""
+        first, second = [memory("v128.load", at, offset=offset + n) for n in (0, 4 * self.lanes)]
+        if self.lanes == 4:
+            return op("i8x16.shuffle", first, second, imm=_EVEN)
+        return op("v128.even", first, second)
 
     def _guard_four(self, value):
         f = self.f

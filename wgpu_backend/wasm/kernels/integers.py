@@ -3,7 +3,8 @@
 Pairs of terms lie side by side as int16, in panels of columns and in rows of the left operand, and i32x4.dot_i16x8_s
 multiplies and adds eight terms at once, or more where vectors are longer. Sums are exact, as int32 wraps as it does
 elsewhere. The tiles are those of contraction.py. Terms go by taps, then by pairs of channels; an odd channel is paired
-with zeros. Files hold weights of 8 bits in this order (../writer.py).
+with zeros. Files hold weights of 8 bits in this order (../writer.py). Where a convolution has so few channels that this
+takes many more products, all terms of a row are paired in their order.
 """
 
 from emberlet.sizes.size import is_open
@@ -85,6 +86,21 @@ def packed_products(tile, sums, left_at, line, count, step, add):
     e.close()
 
 
+def tabulate(tile, by_term):
+    """Write the bytes from a pixel's position to each of its terms, which are the same for all pixels, to `tile.table`.
+    by_term: the part of the right operand's index that depends on the term."""
+    e, f = tile.e, tile.f
+    n = size(tile.low.slots.types[tile.right.attr[0]])
+    to = f.local("i32")
+    f.set(to, tile.table)
+    for i, extent in enumerate(tile.what.inner):
+        e.loop("k{}".format(i), extent)
+    f.do(memory("i32.store", f.get(to), e.index(by_term, n)))
+    f.set(to, op("i32.add", f.get(to), i32(4)))
+    for _ in tile.what.inner:
+        e.close()
+
+
 class _Integers(Contraction):
     type = "i32"
     tails = False
@@ -148,6 +164,11 @@ class _Integers(Contraction):
         what, slots = self.what, self.low.slots
         self.e = e = begin(name, slots, self.lanes)
         self.f = f = e.f
+        self.halves = self._by_axis(self.right.attr[1]) if self.right.op == "load" else None
+        fewest = (what.depth() + 1) // 2
+        self.across = self.halves is not None and not self.direct and 8 * fewest <= 7 * self.pairs
+        if self.across:
+            self.pairs = fewest
         width = self.lanes * self.vectors
         panels = (what.columns + width - 1) // width
         self.panel_bytes = self.pairs * width * 4
@@ -161,6 +182,10 @@ class _Integers(Contraction):
         self._open_grid()
         self._pack_left()
         self.panels_at = f.let(op("i32.add", self.packed_left, i32(self.left_bytes)))
+        if self.across:
+            self.table = f.let(op("i32.add", self.packed_left, i32(f.scratch)))
+            f.scratch += 4 * what.depth()
+            tabulate(self, self.halves[1])
         self._blocks(panels, together, None if in_place else self._pack)
         e.close()
         return finish(e, name, slots)
@@ -240,7 +265,6 @@ class _Integers(Contraction):
         e, f, what = self.e, self.f, self.what
         to = f.local("i32")
         f.set(to, self.packed_left)
-        channels = self.channels
         counters = [ix.counter("k{}".format(i), extent) for i, extent in enumerate(what.inner)]
         value = what.left(self.low, self.grid, self.row, counters)
 
@@ -256,6 +280,23 @@ class _Integers(Contraction):
             e.loop("row", last, 1, first)
         else:
             e.loop("row", what.rows)
+        (self._left_in_order if self.across else self._left_by_taps)(value, put)
+        e.close()
+
+    def _left_in_order(self, value, put):
+        """Write the terms of a row one after the other."""
+        e, inner = self.e, self.what.inner
+        for i, extent in enumerate(inner):
+            e.loop("k{}".format(i), extent)
+        put("i32.store16", e.scalar(value), 2)
+        for _ in inner:
+            e.close()
+        if self.what.depth() % 2:
+            put("i32.store16", i32(0), 2)
+
+    def _left_by_taps(self, value, put):
+        """Write the channels of each tap of a row."""
+        e, channels = self.e, self.channels
         for i, extent in enumerate(self.taps):
             e.loop("k{}".format(i + 1), extent)
         whole = channels // self.many * self.many
@@ -271,7 +312,6 @@ class _Integers(Contraction):
             put("i32.store16", i32(0), 2)
         for _ in self.taps:
             e.close()
-        e.close()
 
     def _pack(self):
         """Copy the panel of the right operand that begins at the first column: for each pair of terms, eight columns
@@ -282,21 +322,24 @@ class _Integers(Contraction):
         if self.panels is not None:
             self._widen(to)
             return
-        halves = self._by_axis(self.right.attr[1]) if self.right.op == "load" else None
-        if halves is None or e.coefficient(self.right.attr[1], "column") is not None:
+        if not self.across and (self.halves is None or e.coefficient(self.right.attr[1], "column") is not None):
             self._write_pairs(to, lambda: self._eight_of(self.right, "column", self.first_column))
             return
         # A position is a pixel's position plus the tap's offset, which is the same for all pixels.
         slot = self.right.attr[0]
         word = self.low.slots.types[slot]
         n = size(word)
-        places, in_row = self._places(halves[0], slot, n, self.many)
+        apart = self._apart(n)
+        places, in_row = self._places(self.halves[0], slot, n, self.many, apart)
 
-        def contiguous():
-            return f.let(self._eight_at(word, op("i32.add", places[0], f.let(e.index(halves[1], n))), 0))
+        def in_a_row(offset):
+            at = op("i32.add", places[0], offset)
+            if apart == 1:
+                return f.let(self._eight_at(word, at, 0))
+            at = f.let(at)
+            return f.let(self._low_halves(*[e.every_second(at, 8 * self.lanes * v) for v in range(2)]))
 
-        def scattered():
-            offset = f.let(e.index(halves[1], n))
+        def scattered(offset):
             fours = []
             for first in (0, self.lanes):
                 out = i32x4(0)
@@ -305,9 +348,12 @@ class _Integers(Contraction):
                 fours.append(out)
             return f.let(self._low_halves(*fours))
 
-        for condition, eight in ((in_row, contiguous), (op("i32.eqz", in_row), scattered)):
+        for condition, eight in ((in_row, in_a_row), (op("i32.eqz", in_row), scattered)):
             e.branch(condition)
-            self._write_pairs(to, eight)
+            if self.across:
+                self._write_in_order(to, eight)
+            else:
+                self._write_pairs(to, lambda eight=eight: eight(f.let(e.index(self.halves[1], n))))
             e.close()
 
     def _widen(self, to):
@@ -328,20 +374,34 @@ class _Integers(Contraction):
         out = memory(self.panels[1], self.f.get(at), offset=8 * n)
         return op("i16x8.sub", out, op("i16x8.splat", i32(self.panels[2]))) if self.panels[2] else out
 
+    def _write_pair(self, to, low, high):
+        """Write the columns of a term beside those of the next one, or beside zeros if that is None."""
+        f = self.f
+        if high is None:
+            high = i32x4(0)
+        for v in range(2):
+            f.do(memory("v128.store", f.get(to), self._pair(low, high, v), offset=4 * self.lanes * v))
+        f.set(to, op("i32.add", f.get(to), i32(8 * self.lanes)))
+
+    def _write_in_order(self, to, eight):
+        """Write all terms of a panel in their order, two by two; eight(offset): eight columns of the term that lies so
+        many bytes behind the first."""
+        e, f, depth = self.e, self.f, self.what.depth()
+        at = f.local("i32")
+        f.set(at, self.table)
+        e.loop("pair", depth // 2)
+        self._write_pair(to, *[eight(f.let(memory("i32.load", f.get(at), offset=n))) for n in (0, 4)])
+        f.set(at, op("i32.add", f.get(at), i32(8)))
+        e.close()
+        if depth % 2:
+            self._write_pair(to, eight(f.let(memory("i32.load", f.get(at)))), None)
+
     def _write_pairs(self, to, eight):
-        """Write all pairs of terms of a panel; eight(): eight columns of the current term."""
-        e, f = self.e, self.f
-
-        def write(low, high):
-            if high is None:
-                high = i32x4(0)
-            for v in range(2):
-                f.do(memory("v128.store", f.get(to), self._pair(low, high, v), offset=4 * self.lanes * v))
-            f.set(to, op("i32.add", f.get(to), i32(8 * self.lanes)))
-
+        """Write all pairs of terms of a panel, tap by tap; eight(): eight columns of the current term."""
+        e = self.e
         for i, extent in enumerate(self.taps):
             e.loop("k{}".format(i + 1), extent)
-        self._pairs(eight, write)
+        self._pairs(eight, lambda low, high: self._write_pair(to, low, high))
         for _ in self.taps:
             e.close()
 
