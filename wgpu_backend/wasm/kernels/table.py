@@ -25,6 +25,7 @@ class Options:
     packs = None  # products read bytes as they are
     ranges = None  # nor is there a kernel that quantizes by a range
     subgroups = False
+    takes_pad = staticmethod(depthwise.takes_pad)  # convolutions that add the border of their pictures (fuse/fusion.py)
 
     def __init__(self, relaxed=True, lanes=4, rows=6, backend="wasm", small=0, bytewise=False):
         self.relaxed = relaxed
@@ -33,11 +34,6 @@ class Options:
         self.backend = backend
         self.small = small
         self.bytewise = bytewise
-
-    @property
-    def takes_pad(self):
-        """Which convolutions add the border of their padded pictures themselves (fuse/fusion.py)."""
-        return depthwise.takes_pad if self.lanes > 4 else None
 
     def alike(self):
         """The part of a kernel's key that these options are (../../kernels/alike.py)."""
