@@ -28,7 +28,7 @@ from .micropython_builds import firmware
 _HEAD = """
 import machine, sys, uctypes, vfs
 vfs.mount(vfs.VfsRom(uctypes.bytearray_at({payload}, {size})), "/rom")
-sys.path[:] = ["/rom"]
+sys.path[:] = ["/rom", ".frozen"]
 """
 
 _SYSTICK = """
@@ -56,13 +56,19 @@ _FAILED = b"exception caught"
 class EmulatedBoard:
     """One of firmware.EVERY.
 
+    Args:
+        frozen: A manifest.py and .mpy files, which are frozen into its firmware.
+
     Raises:
         Missing: QEMU, or the board's firmware, is not there.
+        FetchError: The firmware does not compile with these modules.
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, frozen: Mapping[str, bytes] | None = None) -> None:
         self.board = firmware.EVERY[name]
         components.get("emulated-boards").found()
+        self.has_frozen = frozen is not None
+        self.elf = self.board.elf if frozen is None else firmware.frozen(self.board, frozen)
 
     @property
     def arch(self) -> str:
@@ -92,7 +98,7 @@ class EmulatedBoard:
             return self._run(start, [*options, "-device", payload], timeout)
 
     def _run(self, script: str, options: list[str], timeout: float) -> str:
-        command = [*self.board.command, *options, "-kernel", str(self.board.elf)]
+        command = [*self.board.command, *options, "-kernel", str(self.elf)]
         command += ["-nographic", "-monitor", "null", "-semihosting", "-serial", "stdio"]
         command += ["-icount", "shift=0,sleep=off"]
         with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as qemu:

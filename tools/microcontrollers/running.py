@@ -213,7 +213,8 @@ class Counted:
 
 
 _COUNTED = """
-import gc, model
+import gc
+import {name} as model
 with open("/rom/input", "rb") as f:
     data = f.read()
 model.input[:] = data
@@ -236,12 +237,13 @@ print(end - start, after - before - spent, *model.output)
 
 
 def counted(board: EmulatedBoard, built: BuildResult, sample: Array) -> Counted:
-    """Run a build for a board of its instruction set, weights in a ROMFS, on one sample of its first input."""
+    """Run a build for a board of its instruction set, weights in a ROMFS or frozen, on a sample of its first input."""
     program, graph = built.program, built.graph
     port = program.inputs[0]
     x = quantize(sample, port.scale, port.zero)
     expected = graph.run({graph.inputs[0]: x})[graph.outputs[0]].reshape(-1)
-    out = board.run(_COUNTED, {**built.deployed[board.arch], "input": x.tobytes()})
+    files = {} if board.has_frozen else built.deployed[board.arch]
+    out = board.run(_COUNTED.format(name=program.name), {**files, "input": x.tobytes()})
     instructions, heap, *found = map(int, out.split())
     return Counted(instructions, heap, found == expected.tolist())
 

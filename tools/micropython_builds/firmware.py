@@ -22,6 +22,8 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -150,6 +152,9 @@ FAMILIES = {name: board for name, board in BOARDS.items() if name != "m4"}
 KINDS = FAMILIES | {FLOATS_IN_WORDS.name: FLOATS_IN_WORDS}
 """One for each family and for each way to store objects."""
 
+KEPT = 4
+"""How many builds with frozen modules the cache keeps of a board."""
+
 
 def missing() -> list[Board]:
     """The boards whose firmware is not in the cache."""
@@ -162,6 +167,37 @@ def build(board: Board) -> None:
     Raises:
         FetchError: The source could not be fetched, or did not compile.
     """
+    _make(board, "", board.elf)
+
+
+def frozen(board: Board, files: Mapping[str, bytes]) -> Path:
+    """Firmware of a board with modules in it, from the cache if it was built before.
+
+    Args:
+        files: A manifest.py and the .mpy files that it names.
+
+    Raises:
+        FetchError: The source could not be fetched, or did not compile.
+    """
+    digest = hashlib.sha256(board.elf.name.encode())
+    for name, data in sorted(files.items()):
+        digest.update(f"{name} {len(data)} ".encode() + data)
+    elf = FOLDER / f"frozen-{board.name}-{digest.hexdigest()[:12]}.elf"
+    with install_lock("firmware"):
+        if not elf.exists():
+            with tempfile.TemporaryDirectory() as folder:
+                for name, data in files.items():
+                    Path(folder, name).write_bytes(data)
+                _make(board, f"{folder}/manifest.py", elf)
+        made = sorted(FOLDER.glob(f"frozen-{board.name}-*.elf"), key=lambda path: path.stat().st_mtime)
+        for old in made[:-KEPT]:
+            old.unlink()
+    return elf
+
+
+def _make(board: Board, manifest: str, elf: Path) -> None:
+    """Build `elf` with the modules of a manifest, if there is one. What was compiled is kept: with other modules it is
+    only linked again."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     source = next(FOLDER.glob("micropython-*"), None) or fetch.fetch_source(FOLDER)
     port = source / "ports" / "qemu"
@@ -176,25 +212,28 @@ def build(board: Board) -> None:
     (home / "mpconfigboard.mk").write_text(board.recipe, encoding="utf-8")
     layout = (port / "mcu" / "arm" / "nrf51.ld").read_text(encoding="utf-8")
     (home / "nrf51.ld").write_text(layout.replace("LENGTH = 256K", "LENGTH = 4096K"), encoding="utf-8")
-    out = port / f"build-{board.name}"
-    shutil.rmtree(out, ignore_errors=True)
+    nothing = FOLDER / "manifest.py"
+    nothing.touch()
+    out = port / f"build-{board.elf.stem}"
+    (out / "frozen_content.c").unlink(missing_ok=True)
     command = [
         "make",
         f"-j{os.cpu_count() or 1}",
         f"BOARD={home.name}",
         f"BUILD={out.name}",
-        "FROZEN_MANIFEST=",
+        f"FROZEN_MANIFEST={manifest or nothing}",
         f"MICROPY_HEAP_SIZE={board.heap}",
+        f"MPY_LIB_DIR={source}",  # a folder with a README.md; no manifest here needs the library
+        f"MICROPY_MPYCROSS={sys.executable}",  # a file that exists; manifests here name compiled modules only
     ]
     done = subprocess.run(command, cwd=port, capture_output=True, text=True, encoding="utf-8", check=False)
     if done.returncode != 0:
         raise fetch.FetchError(
             f"MicroPython for {board.title} does not compile:\n{(done.stdout + done.stderr)[-2000:]}"
         )
-    partial = board.elf.with_suffix(f".{os.getpid()}")
+    partial = elf.with_suffix(f".{os.getpid()}")
     shutil.copy(out / "firmware.elf", partial)
-    partial.replace(board.elf)
-    shutil.rmtree(out)
+    partial.replace(elf)
 
 
 def build_missing() -> None:
