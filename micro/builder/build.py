@@ -19,9 +19,9 @@ from .assembly.variants import FAMILIES
 from .boards import Board
 from .compile import compile_mpy
 from .cost import Cost, cost
-from .emit.kernels import assembly_kernels, kernels_source, listing, machine_code
+from .emit.kernels import assembly_kernels, holds_constants, kernels_source, listing, machine_code
 from .emit.layers import more_sources
-from .emit.loading import Deployed, Pack, Partition
+from .emit.loading import Deployed, Frozen, Pack, Partition
 from .emit.model import model_source, weights_source
 from .fuse import fuse, in_float32
 from .graph import Graph
@@ -55,6 +55,10 @@ AUTO = ("minmax", "percentile")
 KERNELS = ("assembly", "viper")
 
 INT4 = ("packed", "bytes")
+
+MANIFEST = "manifest.py"
+"""What MicroPython's makefiles are told to freeze. With machine code for a board it is beside its files, else beside
+the sources."""
 
 RESERVED_NAMES = frozenset(
     "array binascii bluetooth btree builtins cmath collections cryptolib deflate emberlet errno esp esp32 framebuf gc "
@@ -110,8 +114,8 @@ class Options:
 
     @property
     def in_assembly(self) -> bool:
-        """Whether boards get assembly kernels; frozen modules are sources, so they use viper."""
-        return self.kernels == "assembly" and self.weights != "frozen"
+        """Whether boards get assembly kernels."""
+        return self.kernels == "assembly"
 
     @property
     def families(self) -> tuple[str, ...]:
@@ -261,8 +265,8 @@ def pack(program: Program) -> Pack:
     return Pack(data, entries["weights"].start, entries["tables"].start, data.index(mark.encode()), mark.encode())
 
 
-def _main_source(built: BuildResult, options: Options, deployed: Deployed | None = None) -> str:
-    """The module to import: as source, or as it is compiled beside the deployed files."""
+def _main_source(built: BuildResult, options: Options, deployed: Deployed | Frozen | None = None) -> str:
+    """The module to import: as source, or as it is compiled beside the deployed or frozen files."""
     packed = None if options.weights in ("module", "frozen") else pack(built.program)
     partition = options.partition if options.weights == "partition" else None
     return model_source(built.program, packed, partition, options.layers, options.arena, deployed, options.steps)
@@ -282,9 +286,6 @@ def _write_sources(built: BuildResult, options: Options) -> None:
         built.sources[f"{name}_weights.py"] = weights_source(program)
     else:
         built.extra[f"{name}.bpk"] = pack(program).data
-    if options.weights == "frozen":
-        modules = [f'module("{file}")' for file in built.sources if not file.endswith("_bytecode.py")]
-        built.extra["manifest.py"] = ("\n".join(modules) + "\n").encode()
 
 
 def _compile(built: BuildResult, options: Options) -> None:
@@ -301,16 +302,28 @@ def _compile(built: BuildResult, options: Options) -> None:
     for arch in archs or [""]:
         files = dict(portable)
         own = arch if options.in_assembly else ""
+        frozen = bool(arch) and options.weights == "frozen"
         if arch:
             files.pop(f"{name}_bytecode.mpy", None)
-            source = kernels_source(built.program, "viper", own, options.layers or options.steps)
-            files[f"{native}.mpy"] = compile_mpy(source, native, arch, release, machine_code(built.program, own))
+            source = kernels_source(built.program, "viper", own, options.layers or options.steps, frozen)
+            code = machine_code(built.program, own, frozen)
+            files[f"{native}.mpy"] = compile_mpy(source, native, arch, release, code)
             for key, text in more_sources(built.program, options.layers, options.steps, "viper", own).items():
                 files[f"{key}.mpy"] = compile_mpy(text, key, None, release)
             kernels = assembly_kernels(built.program, own)
             if kernels:
                 built.listings[arch] = listing(built.program, arch)
-        if options.weights != "frozen":
+        if frozen:
+            held = holds_constants(built.program, own)
+            knows_frozen = Frozen(arch, files[f"{native}.mpy"], held)
+            files[f"{name}.mpy"] = compile_mpy(_main_source(built, options, knows_frozen), name, None, release)
+            weights = weights_source(built.program, words=not held)
+            files[f"{name}_weights.mpy"] = compile_mpy(weights, f"{name}_weights", None, release)
+            built.extra[f"{arch}/{MANIFEST}"] = f"freeze_mpy('.', {tuple(files)})\n".encode()
+        elif options.weights == "frozen":
+            modules = [f'module("{file}")\n' for file in built.sources if not file.endswith("_bytecode.py")]
+            built.extra[MANIFEST] = "".join(modules).encode()
+        else:
             own_kernels = files.get(f"{name}_kernels.mpy") or files[f"{name}_bytecode.mpy"]
             knows = Deployed(arch, own_kernels, moves=options.weights != "romfs")
             main = compile_mpy(_main_source(built, options, knows), name, None, release)

@@ -29,7 +29,7 @@ from .cost import VIPER, Cost, flash_of, report, shortfalls
 from .deploy import HELPERS, commands, deploy, helper_commands
 from .emit.loading import Partition
 from .quantization.calibrate import samples_from
-from .written import write
+from .written import BYTECODE, including, write
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -170,6 +170,8 @@ def _build(a: argparse.Namespace) -> int:
     else:
         print_report(built, options)
         print(f"  written to {a.out}: {len(written)} files")
+        for arch in sorted(built.deployed) if a.weights == "frozen" else []:
+            print(f"  next: add {including(a.out, arch or BYTECODE)} to your firmware's manifest.py, and build it")
     return 0 if all(not shortfalls(_cost(built, b), b, a.weights) for b in boards) else 1
 
 
@@ -235,7 +237,7 @@ def facts(built: BuildResult, options: Options) -> dict[str, Any]:
         "weights": options.weights,
         "inputs": [port.text() for port in built.program.inputs],
         "outputs": [port.text() for port in built.program.outputs],
-        "costs": {arch or "bytecode": {**vars(cost), "ram": cost.ram} for arch, cost in built.costs.items()},
+        "costs": {arch or BYTECODE: {**vars(cost), "ram": cost.ram} for arch, cost in built.costs.items()},
         "boards": boards,
         "agreement": None if agreement is None else {**vars(agreement), "share": agreement.share},
         "notes": list(built.notes),

@@ -10,7 +10,7 @@ from .assembly.frame import BUFFERS
 from .boards import KB, Board
 from .counting import instructions
 from .emit.held import held_bytes
-from .emit.kernels import assembly_kernels, driver_table, is_held, kernels_source
+from .emit.kernels import assembly_kernels, driver_table, holds_constants, is_held, kernels_source
 from .kernels.layer import Layer
 from .kernels.pool import _Pool, _Reduce
 from .program import Program
@@ -47,7 +47,8 @@ NUMBERS = 1184
 @dataclass(frozen=True)
 class Cost:
     """Sizes are in bytes. flash: the deployed files; code: machine code and bytecode, which is loaded into memory
-    unless frozen; weights_in_ram: the weights and tables that are copied into memory; stack: the stack of `predict`,
+    unless frozen; weights_in_ram: the weights and tables that are copied into memory; words: the tables that are, if
+    frozen; stack: the stack of `predict`,
     most of it in kernel `deepest`; peak: the layer at which the arena is fullest; held: the copy of the state that an
     interrupted inference leaves; work: of `predict`, in multiply-accumulates of a dense layer in int8.
     """
@@ -57,6 +58,7 @@ class Cost:
     code: int
     weights: int
     weights_in_ram: int
+    words: int
     stack: int
     deepest: str
     macs: int
@@ -87,14 +89,16 @@ def cost(program: Program, files: Mapping[str, bytes], weights: str, flash: int,
     blobs = len(program.weight_bytes) + len(program.word_bytes)
     modules = sum(len(data) for name, data in files.items() if name.endswith((".mpy", ".py")))
     code = modules - (blobs if weights in ("module", "frozen") else 0)
-    in_place = weights in ("romfs", "frozen", "partition-mapped")
+    in_place = weights in ("romfs", "partition-mapped")
+    words = 0 if holds_constants(program, arch) or program.is_float else len(program.word_bytes)
     frame, deepest = stack(program, arch)
     return Cost(
         flash=flash,
         arena=program.arena_bytes,
         code=0 if weights == "frozen" else code,
         weights=blobs,
-        weights_in_ram=0 if in_place else blobs,
+        weights_in_ram=0 if in_place else words if weights == "frozen" else blobs,
+        words=words,
         stack=frame,
         deepest=deepest,
         macs=program.macs,
@@ -158,7 +162,8 @@ def time_text(milliseconds: float) -> str:
 
 def report(name: str, c: Cost, boards: list[Board], weights: str) -> list[str]:
     """Lines for people to read: the model's requirements, and for each board whether it fits and the estimated time."""
-    where = "copied into memory" if c.weights_in_ram else "read in place"
+    copied = "copied into memory" if c.weights_in_ram == c.weights else "the tables copied into memory"
+    where = copied if c.weights_in_ram else "read in place"
     held = f"copy of the state {size_text(c.held)}; " if c.held else ""
     lines = [
         f"{name}: {'float32' if c.is_float else 'int8'}, {c.macs:,} multiply-accumulates",
@@ -202,7 +207,7 @@ def flash_of(board: Board, weights: str) -> int:
 
 def _ways(c: Cost, board: Board, weights: str) -> list[str]:
     """The other choices of --weights with which the model fits."""
-    memory = {"romfs": c.ram - c.weights_in_ram, "frozen": c.arena + c.held + OBJECTS}
+    memory = {"romfs": c.ram - c.weights_in_ram, "frozen": c.arena + c.held + c.words + OBJECTS}
     # The module that opens the weights differs slightly in size, and so does an image from files.
     fits = c.flash + 4 * KB <= board.room
     return [way for way, needed in memory.items() if way != weights and needed + KB <= board.heap and fits]

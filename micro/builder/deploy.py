@@ -16,7 +16,7 @@ from emberlet.host.folders.journals import current
 from .boards import ALIASES
 from .emit.loading import READY, Partition
 from .slots import REMOVE, scripts, without
-from .written import read_about
+from .written import including, read_about
 
 Runner = Callable[[Sequence[str]], int]
 """Runs mpremote with these arguments and returns its exit status."""
@@ -147,8 +147,8 @@ def commands(
     first = ["connect", port] if port else []
     if weights == "frozen":
         raise UnsupportedError(
-            f"{name} was built to be frozen: build the board's firmware with "
-            f"FROZEN_MANIFEST={out}/manifest.py and flash it"
+            f"{name} was built to be frozen: build the board's firmware with a manifest.py that has the line "
+            f"{including(out, target)}, and flash it"
         )
     if slots and (in_place or weights not in ("file", "module")):
         raise UnsupportedError("two slots need weights that are files (--weights file or module), and no --in-place")

@@ -18,9 +18,12 @@ from emberlet.host.folders.journals import current, finish_in, is_inside
 from emberlet.host.folders.outputs import ExistsError, is_same
 from emberlet.host.together import synced, together
 
-from .build import BuildResult, Options
+from .build import MANIFEST, BuildResult, Options
 
 ABOUT = "build.json"
+BYTECODE = "bytecode"
+"""The folder of the files for any processor."""
+
 GENERATOR = "emberlet micro build"
 
 
@@ -96,7 +99,7 @@ def _files(built: BuildResult, options: Options) -> dict[str, bytes]:
     put = {name: text.encode() for name, text in built.sources.items()} | built.extra
     plans: dict[str, dict[str, list[str]]] = {}
     for arch, files in built.deployed.items():
-        folder = arch or "bytecode"
+        folder = arch or BYTECODE
         for file, data in files.items():
             put[f"{folder}/{file}"] = data
         if arch in built.listings:
@@ -117,6 +120,12 @@ def _files(built: BuildResult, options: Options) -> dict[str, bytes]:
     }
     put[ABOUT] = (json.dumps(about, indent=1) + "\n").encode()
     return put
+
+
+def including(out: Path, target: str) -> str:
+    """The line for the manifest of one's own firmware that freezes a build. target: a folder of the build."""
+    path = out / target / MANIFEST if target != BYTECODE else out / MANIFEST
+    return f'include("{path.resolve().as_posix()}")'
 
 
 def read_about(out: Path) -> dict[str, Any]:

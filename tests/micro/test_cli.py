@@ -294,7 +294,9 @@ def test_deploy_copies_files(samples: Path, tmp_path: Path, capsys: pytest.Captu
     assert f"{out}/armv6m/digits_kernels.mpy" in second
 
 
-def test_deploy_by_romfs_partition_and_firmware(samples: Path, tmp_path: Path) -> None:
+def test_deploy_by_romfs_partition_and_firmware(
+    samples: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     romfs, partition, frozen = tmp_path / "r", tmp_path / "p", tmp_path / "f"
     build(samples, romfs, "--board", "stm32f4", "--weights", "romfs")
     assert commands(romfs)[1:] == [["romfs", "deploy", str(romfs / "armv7emsp" / "digits.romfs")]]
@@ -306,8 +308,24 @@ def test_deploy_by_romfs_partition_and_firmware(samples: Path, tmp_path: Path) -
     compile(write[3], "writer", "exec")
     assert not any(argument.endswith(".bpk") for argument in copy)
     build(samples, frozen, "--board", "rp2", "--weights", "frozen")
-    assert 'module("digits_weights.py")' in (frozen / "manifest.py").read_text(encoding="utf-8")
+    manifest = frozen / "armv6m" / "manifest.py"
+    assert manifest.read_text(encoding="utf-8") == (
+        "freeze_mpy('.', ('digits.mpy', 'digits_weights.mpy', 'digits_kernels.mpy'))\n"
+    )
+    line = f'include("{manifest.as_posix()}")'
+    assert f"next: add {line} to your firmware's manifest.py, and build it" in capsys.readouterr().out
     assert main(["deploy", str(frozen)]) == 2
+    assert line in capsys.readouterr().err
+
+
+def test_without_a_board_the_sources_are_frozen(
+    samples: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    build(samples, tmp_path / "f", "--weights", "frozen")
+    manifest = tmp_path / "f" / "manifest.py"
+    files = ("digits.py", "digits_kernels.py", "digits_weights.py")
+    assert manifest.read_text(encoding="utf-8") == "".join(f'module("{file}")\n' for file in files)
+    assert f'include("{manifest.as_posix()}")' in capsys.readouterr().out
 
 
 def test_deploy_brings_helpers(samples: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from ..assembly.driver import KEPT, Call, Kernel, Table
 from ..assembly.driver.calls import Calls, CallsRv32, CallsThumb, CallsVfp
+from ..assembly.driver.constants import CONSTANT, constant_words
 from ..assembly.driver.layers import numbers_listed, numbers_put, numbers_ranked
 from ..assembly.driver.predict import predict
 from ..assembly.registry import calls, sums, sums_in_assembly, table, units
@@ -26,6 +27,9 @@ DRIVE = "drive"
 
 PREDICT = "predict"
 """The function that makes the list of `predict`."""
+
+CONSTANTS = "constants"
+"""The function that says where the constant words T are, in a frozen module."""
 
 _CALLS: dict[str, type[Calls]] = {DSP: CallsThumb, THUMB: CallsThumb, RV32: CallsRv32}
 
@@ -57,6 +61,23 @@ def prepare(W, T):
 """,
 }
 
+_PREPARE_CONSTANTS = """\
+@micropython.viper
+def {name}():
+    pass
+
+
+def prepare(W, T):
+    from uctypes import bytearray_at
+
+    return W, bytearray_at({name}() << 2, {size})
+"""
+
+
+def holds_constants(program: Program, arch: str) -> bool:
+    """Whether the kernels of an instruction set hold T, where they are frozen: elsewhere it is copied to memory."""
+    return FAMILIES.get(arch) in CONSTANT and not program.is_float and len(program.words) > 0
+
 
 def listing(program: Program, arch: str) -> str:
     """The assembly kernels as input for GNU's assembler, preceded by the mapping from layers to kernels."""
@@ -77,12 +98,13 @@ _ADDRESSES = [
 ]
 
 
-def kernels_source(program: Program, dialect: str, arch: str = "", apart: bool = False) -> str:
+def kernels_source(program: Program, dialect: str, arch: str = "", apart: bool = False, frozen: bool = False) -> str:
     """The source of `bind(A, W, T)`, which returns a model's `run`, and of the kernels it needs; layers with equal
     kernels share one.
 
     dialect: "viper", "bytecode" or "float32", as in kernels/writer.py. arch: mpy-cross's name of an instruction set;
-    layers that have a kernel in its assembly use it. apart: whether another module calls single layers.
+    layers that have a kernel in its assembly use it. apart: whether another module calls single layers. frozen: whether
+    firmware holds the module, and the words with it (see holds_constants).
 
     A: the arena, bytearray (float32: array of floats); W: weights; T: words (viper: aligned bytes; else array 'I').
     After `bind`, `reset(A)` sets the model's state to its initial value. `prepare(W, T)` converts both from bytes to
@@ -103,7 +125,10 @@ def kernels_source(program: Program, dialect: str, arch: str = "", apart: bool =
     run = ["def run():", *(f"    {line}" for line in _held(lines, held) or ["pass"])]
     ends = ["return run"] if held else _returned(lines)
     bind = "def bind(A, W, T):\n" + "".join(f"    {line}\n" for line in [*begin, *run, *ends])
-    return "\n\n".join([_imports(text, dialect), text, bind, _reset(program, held), _PREPARE[dialect]]).lstrip("\n")
+    prepare = _PREPARE[dialect]
+    if frozen and holds_constants(program, arch):
+        prepare = _PREPARE_CONSTANTS.format(name=CONSTANTS, size=len(program.word_bytes))
+    return "\n\n".join([_imports(text, dialect), text, bind, _reset(program, held), prepare]).lstrip("\n")
 
 
 def _held(lines: Sequence[str], held: bool) -> list[str]:
@@ -258,12 +283,14 @@ def stepped_run(program: Program, dialect: str, arch: str = "") -> str:
     return "def run(A, W, T):\n" + "".join(f"    {line}\n" for line in lines)
 
 
-def machine_code(program: Program, arch: str) -> dict[str, bytes]:
+def machine_code(program: Program, arch: str, frozen: bool = False) -> dict[str, bytes]:
     """The code of the functions in assembly of `kernels_source(program, "viper", arch)`, by name, for compile_mpy."""
     made = _layers(program, "viper", arch) if arch in FAMILIES else None
     if made is not None and made.table is not None:
-        own = {PREDICT: _predict(program, arch)} if made.predict else {}
-        return {DRIVE: made.table.code(), **own} if made.table.kernels else {}
+        held = frozen and holds_constants(program, arch)
+        code = {CONSTANTS: constant_words(FAMILIES[arch], program.word_bytes)} if held else {}
+        code |= {DRIVE: made.table.code(frozen)} if made.table.kernels else {}
+        return code | ({PREDICT: _predict(program, arch)} if made.predict else {})
     return {name: kernel.assembled().code() for name, kernel in assembly_kernels(program, arch).items()}
 
 

@@ -46,11 +46,23 @@ class Deployed:
     moves: bool
 
 
+@dataclass(frozen=True)
+class Frozen:
+    """What a module in firmware knows of its kernels. arch: their instruction set; kernels: their .mpy file; constants:
+    whether they hold the words T."""
+
+    arch: str
+    kernels: bytes
+    constants: bool
+
+
 READY = ".emberlet-{}"
 """The folder on a board from which a model's complete new files are renamed into place."""
 
 
-def loading(program: Program, pack: Pack | None, partition: Partition | None, deployed: Deployed | None) -> str:
+def loading(
+    program: Program, pack: Pack | None, partition: Partition | None, deployed: Deployed | Frozen | None
+) -> str:
     """Lines that set `_kernels`, `_w` and `_t`.
 
     pack: the file of the weights; None if they are in a module. partition: the weights' location in flash, if they are
@@ -58,6 +70,9 @@ def loading(program: Program, pack: Pack | None, partition: Partition | None, de
     """
     name = program.name
     used, parts = ["_check"], [_CHECK]
+    if isinstance(deployed, Frozen):
+        parts += [_suits(program, deployed), _weights(program, not deployed.constants)]
+        return "\n".join([*parts, "del _check, _suits\n"])
     if deployed is not None or (pack is not None and partition is None):
         used.append("_open")
         parts.append(_OPEN.format(name=name))
@@ -70,14 +85,49 @@ def loading(program: Program, pack: Pack | None, partition: Partition | None, de
         parts.append(_PARTS.format(file=file, crc=crc32(deployed.kernels)))
     parts.append(_kernels(program, deployed))
     if pack is None:
-        total = crc32(program.word_bytes, crc32(program.weight_bytes))
-        parts.append(
-            f'from {name}_weights import T as _t, W as _w\n\n_check((_w, _t), {total}, "the module {name}_weights")\n'
-        )
+        parts.append(_weights(program, True))
     else:
         parts.append(_from_file(program, pack) if partition is None else _from_partition(program, pack, partition))
         used += ["_load"] if partition else ["_load", "_read"]
     return "\n".join([*parts, f"del {', '.join(sorted(used))}\n"])
+
+
+def _weights(program: Program, words: bool) -> str:
+    """Lines that take the weights, and the words if they are there too, from a module."""
+    parts = [program.weight_bytes, program.word_bytes] if words else [program.weight_bytes]
+    check = f'{crc32(b"".join(parts))}, "the module {program.name}_weights")\n'
+    if words:
+        return f"from {program.name}_weights import T as _t, W as _w\n\n_check((_w, _t), {check}"
+    return f"from {program.name}_weights import W as _w\n\n_t = None\n_check((_w,), {check}"
+
+
+ARMV6M, ARMV7EMDP = 4, 8
+"""MicroPython's numbers for instruction sets of Cortex-M, each of which includes those of smaller numbers."""
+
+# Firmware that loads no machine code from files does not say what it is for.
+_SUITS = """\
+def _suits():
+    from sys import implementation
+
+    found = getattr(implementation, "_mpy", 0) >> 8 & 63
+    if found and (found & 3 != {version} or found >> 2 not in {archs}):
+        raise ValueError(
+            "{name}_kernels holds {arch} code of .mpy version 6.{version}, which this firmware does not run: build the "
+            "model for this board (--board) and this MicroPython (--micropython), then the firmware again"
+        )
+
+
+_suits()
+import {name}_kernels as _kernels
+"""
+
+
+def _suits(program: Program, frozen: Frozen) -> str:
+    """Lines that import the kernels, unless the firmware is for another processor or release than their .mpy file,
+    whose third byte says both."""
+    version, own = frozen.kernels[2] & 3, frozen.kernels[2] >> 2 & 15
+    archs = range(own, ARMV7EMDP + 1) if ARMV6M <= own <= ARMV7EMDP else (own,)
+    return _SUITS.format(name=program.name, arch=frozen.arch, version=version, archs=(0, *archs))
 
 
 # Ports without crc32 do without the check.

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..program import Port, Program
 from .inputs import grid_table, has_grid, has_whole, in_grid, integers
-from .loading import Deployed, Pack, Partition, loading
+from .loading import Deployed, Frozen, Pack, Partition, loading
 from .outputs import GET_LARGE, GET_LISTED, has_large, has_listed, room
 from .steps import steps_functions
 from .trees import trees_functions, trees_state
@@ -23,7 +23,7 @@ def model_source(
     partition: Partition | None = None,
     layers: bool = False,
     arena: str = "",
-    deployed: Deployed | None = None,
+    deployed: Deployed | Frozen | None = None,
     steps: bool = False,
 ) -> str:
     """The module's source. layers: whether a module times the layers; arena: the module of another model whose arena is
@@ -40,9 +40,9 @@ def _spaced(text: str) -> str:
     return re.sub(r"(?<=\n)( +[^\n]*\n)\n*(?=[A-Za-z_])(?!except|else)", r"\1\n\n", text)
 
 
-def weights_source(program: Program) -> str:
-    """The module that holds both blobs as bytes."""
-    return f"W = {program.weight_bytes!r}\nT = {program.word_bytes!r}\n"
+def weights_source(program: Program, words: bool = True) -> str:
+    """The module that holds both blobs as bytes. words: whether it holds T."""
+    return f"W = {program.weight_bytes!r}\n" + f"T = {program.word_bytes!r}\n" * words
 
 
 def _docstring(program: Program) -> str:

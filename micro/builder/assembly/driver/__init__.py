@@ -4,7 +4,9 @@ The function is `drive(a, w, t, l, start, end, i)`: the buffers' addresses (emit
 run, in bytes, and what is added to an offset "i" of the input. Behind its own code come the table and the kernels. A
 call in the table is a word, then the fields in groups of four, of 16 bits each if they fit, else of 32. The word holds
 a quarter of the kernel's place from the table (16 bits), two flags, and from the highest bit on a bit for each group,
-set if it is one of 32 bits, and a last bit that is set.
+set if it is one of 32 bits, and a last bit that is set. MicroPython's firmware places frozen code at any multiple of
+two, where words cannot be read on every processor: code that is to be frozen has the table twice, and uses the one at a
+multiple of four.
 
 If `start` lies behind `end`, nothing runs: the words of the state are kept at `i`, the address of an array in words, as
 for a call from `end` to `start`, and `drive()` then is that call without the cost of seven arguments. MicroPython gives
@@ -113,9 +115,15 @@ class Call:
         return [head, *words]
 
 
-Begin = Callable[[int, int], Assembler]
-"""The driver's own code. Takes the size of the largest frame, and how far from its instruction that reads the program
-counter the table is."""
+Begin = Callable[[int, int, int], Assembler]
+"""The driver's own code. Takes the size of the largest frame, how far from its instruction that reads the program
+counter the table is, and how far behind the table its copy is, 0 if there is none."""
+
+
+def twice(words: bytes) -> tuple[bytes, int]:
+    """Words for code at any multiple of two, two times, of which one is at a multiple of four; and how far the second
+    is behind the first."""
+    return words + b"\0\0" + words + b"\0\0", len(words) + 2
 
 
 class Table:
@@ -151,18 +159,21 @@ class Table:
         sizes = (max(k.frame.size, 4 * SPANS * -(-len(k.frame.fields) // SPANS)) for k in self.kernels.values())
         return -(-max(sizes, default=0) // 16) * 16
 
-    def code(self) -> bytes:
-        """The function's machine code. Raises UnsupportedError if the table is too large."""
+    def code(self, frozen: bool = False) -> bytes:
+        """The function's machine code. frozen: it may be at any multiple of two. Raises UnsupportedError if the table
+        is too large."""
         parts = {name: kernel.assembled() for name, kernel in self.kernels.items()}
-        own = self._begin(self.frame, 0)
+        table, second = twice(bytes(self._size)) if frozen else (bytes(self._size), 0)
+        own = self._begin(self.frame, 0, second)
         at = -(-own.size // 4) * 4
-        own = self._begin(self.frame, at - own.labels["here"])
-        places, place = {}, at + self._size
+        own = self._begin(self.frame, at - own.labels["here"], second)
+        places, place = {}, at + len(table)
         for name, part in parts.items():
             places[name] = place
             place += -(-part.size // 4) * 4
         words = [word for call in self._calls for word in call.entry(places[call.kernel.name] - at)]
-        code = own.code().ljust(at, b"\0") + b"".join(word.to_bytes(4, "little") for word in words)
+        table = b"".join(word.to_bytes(4, "little") for word in words)
+        code = own.code().ljust(at, b"\0") + (twice(table)[0] if frozen else table)
         for name, part in parts.items():
             body = part.code({DRIVER: own.labels[DRIVER] - places[name]})
             code += body + bytes(-len(body) % 4)

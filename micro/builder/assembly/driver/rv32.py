@@ -16,7 +16,38 @@ def _sign(flag: int) -> int:
     return 32 - flag.bit_length()
 
 
-def begin(frame: int, table: int) -> Rv32:
+LOW = 11
+"""Bits that an instruction can add, without a sign."""
+
+
+def _aligned(a: Rv32, at: int, spare: int, second: int, *addresses: int) -> None:
+    """Move addresses by `second` unless `at` is a multiple of four."""
+    a.andi(spare, at, 2)
+    a.b_if("eq", spare, ZERO, "aligned")
+    low = (1 << LOW) - 1
+    a.addi(spare, ZERO, second >> 2 * LOW)
+    for bits in (LOW, 0):
+        a.slli(spare, spare, LOW)
+        a.addi(spare, spare, second >> bits & low)
+    for address in addresses:
+        a.add(address, address, spare)
+    a.label("aligned")
+
+
+def constant(table: int, second: int) -> Rv32:
+    """See constants.CONSTANT."""
+    a = Rv32()
+    a.label("here")
+    a.auipc(A0, 0)
+    a.addi(A0, A0, table)
+    _aligned(a, A0, A1, second, A0)
+    a.srli(A0, A0, 1)
+    a.addi(A0, A0, 1)
+    a.ret()
+    return a
+
+
+def begin(frame: int, table: int, second: int) -> Rv32:
     """See driver.Begin. Kernels take their state's address from t5."""
     a, size = Rv32(), frame + 4 * len(STATE)
     a.addi(SP, SP, -size)
@@ -42,6 +73,8 @@ def begin(frame: int, table: int) -> Rv32:
     a.addi(A4, A4, table)
     a.add(A5, A5, A4)
     a.add(A6, A6, A4)
+    if second:
+        _aligned(a, A4, T1, second, A5, A6)
     a.b_if("lt", A6, A5, "keep")
     a.label("begin")
     for k, word in enumerate(WORDS):

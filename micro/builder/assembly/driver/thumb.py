@@ -17,7 +17,34 @@ def _sign(flag: int) -> int:
     return 32 - flag.bit_length()
 
 
-def begin(frame: int, table: int) -> Thumb:
+def _aligned(a: Thumb, at: int, spare: int, second: int, *addresses: int) -> None:
+    """Move addresses by `second` unless `at` is a multiple of four."""
+    a.lsls(spare, at, 30)
+    a.b_if("pl", "aligned")
+    first, *rest = second.to_bytes(-(-second.bit_length() // 8), "big")
+    a.movs(spare, first)
+    for byte in rest:
+        a.lsls(spare, spare, 8)
+        a.adds_imm(spare, byte)
+    for address in addresses:
+        a.adds(address, address, spare)
+    a.label("aligned")
+
+
+def constant(table: int, second: int) -> Thumb:
+    """See constants.CONSTANT."""
+    a = Thumb()
+    a.mov(R0, PC)
+    a.label("here")
+    a.adds_imm(R0, max(table - 2, 0))
+    _aligned(a, R0, R1, second, R0)
+    a.lsrs(R0, R0, 1)
+    a.adds_imm(R0, 1)
+    a.bx(LR)
+    return a
+
+
+def begin(frame: int, table: int, second: int) -> Thumb:
     """See driver.Begin."""
     a, size = Thumb(), frame + 4 * len(STATE)
     a.push(R4, R5, R6, R7, LR)
@@ -46,9 +73,16 @@ def begin(frame: int, table: int) -> Thumb:
         a.asrs(number, number, 1)
     a.mov(R3, PC)
     a.label("here")  # pc is two instructions ahead
-    a.adds_imm(R3, max(table - 2, 0))
+    far = 64 if second else 0  # what one instruction cannot add
+    a.adds_imm(R3, max(table - 2 - far, 0))
+    if far:
+        a.adds_imm(R3, far)
     a.adds(R4, R4, R3)
     a.adds(R5, R5, R3)
+    if second:
+        a.mov(R9, R7)
+        _aligned(a, R3, R7, second, R4, R5)
+        a.mov(R7, R9)
     a.adds_imm(R3, 1)  # Thumb code
     a.cmp(R4, R5)
     a.b_if("gt", "keep")
