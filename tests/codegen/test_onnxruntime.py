@@ -159,45 +159,6 @@ def test_the_options_are_onnxruntimes():
 
 
 @BOTH
-def test_a_size_is_fixed_by_its_name(ort):
-    options = quiet(ort)
-    options.add_free_dimension_override_by_name("N", 4)
-    options.add_session_config_entry("a", "b")
-    assert options.get_session_config_entry("a") == "b"
-    made = ort.InferenceSession(small(), options)
-    assert made.get_inputs()[0].shape == [4, 3] and made.get_outputs()[0].shape == [4, 3]
-
-
-@BOTH
-def test_a_binding_writes_where_it_is_told(ort):
-    made = session(ort)
-    binding = made.io_binding()
-    binding.bind_cpu_input("x", X)
-    binding.bind_input("k", "cpu", 0, np.int64, [], K.ctypes.data)
-    binding.bind_output("y")
-    into = ort.OrtValue.ortvalue_from_shape_and_type([1], np.float32)
-    binding.bind_ortvalue_output("z", into)
-    made.run_with_iobinding(binding)
-    assert into.numpy().tolist() == [3.0]
-    assert [v.tolist() for v in binding.copy_outputs_to_cpu()] == [[[2.0] * 3] * 2, [3.0]]
-    assert [v.shape() for v in binding.get_outputs()] == [[2, 3], [1]]
-
-
-@BOTH
-def test_an_ortvalue_tells_what_it_holds(ort):
-    x = X.copy()
-    value = ort.OrtValue.ortvalue_from_numpy(x)
-    assert (value.shape(), value.data_type(), value.element_type()) == ([2, 3], "tensor(float)", 1)
-    assert value.device_name() == "cpu"
-    assert value.has_value() and value.is_tensor() and not value.is_sparse_tensor() and not value.is_tensor_sequence()
-    assert value.tensor_size_in_bytes() == 24
-    value.update_inplace(X * 5)
-    assert value.numpy()[0, 0] == 5 and x[0, 0] == 5  # the memory is shared
-    with pytest.raises(RuntimeError):
-        value.update_inplace(np.ones(4, np.float32))
-
-
-@BOTH
 @pytest.mark.parametrize("good", [True, False])
 def test_run_async_calls_back(ort, good):
     called, heard = threading.Event(), []

@@ -183,15 +183,6 @@ def test_a_transform_is_numpys(name: str, backend: str) -> None:
                 assert found.dtype.name == ("complex64" if x.dtype == np.float32 else "complex128")
 
 
-def test_frequencies_and_shifts_are_numpys(backend: str) -> None:
-    for n in (1, 4, 7):
-        same(fft.fftfreq(n, d=0.5), np.fft.fftfreq(n, d=0.5).astype(np.float32))
-        same(fft.rfftfreq(n, d=0.5), np.fft.rfftfreq(n, d=0.5).astype(np.float32))
-    for axes in (None, 0, (0, 1)):
-        same(fft.fftshift(emberlet.asarray(Z), axes=axes), np.fft.fftshift(Z, axes=axes))
-        same(fft.ifftshift(emberlet.asarray(Z), axes=axes), np.fft.ifftshift(Z, axes=axes))
-
-
 def test_transforms_without_meaning_are_refused() -> None:
     x = emberlet.asarray(A)
     with pytest.raises(ArgumentError, match="norm is"):

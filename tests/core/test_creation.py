@@ -8,9 +8,8 @@ import emberlet
 import numpy as np
 import pytest
 from emberlet import functional as F
-from emberlet.errors import DTypeError, FormatError, ShapeError
+from emberlet.errors import DTypeError, ShapeError
 from emberlet.functional.creation import transfer
-from emberlet.tensor_data import TensorData
 from support.rows import every
 
 # As NumPy has them: the same words for both.
@@ -169,35 +168,6 @@ def test_conversions_by_burns_names():
     assert asyncio.run(x.to_data_async()) == x.to_data() == x.into_data()
 
 
-def test_tensor_data_is_checked_and_compared():
-    data = TensorData(b"\1\2\3\4", (2, 2), "uint8")
-    assert (
-        data.to_list() == [[1, 2], [3, 4]]
-        and data.to_vec() == [1, 2, 3, 4]
-        and len(data) == 4
-        and [*data] == [1, 2, 3, 4]
-    )
-    assert data == TensorData(bytearray(b"\1\2\3\4"), (2, 2), "uint8")
-    assert data != TensorData(b"\1\2\3\4", (4,), "uint8")
-    assert data != TensorData(b"\1\2\3\4", (2, 2), "int8")
-    assert data != TensorData(b"\1\2\3\5", (2, 2), "uint8")
-    assert data != b"\1\2\3\4"
-    words = TensorData(["a", "b"], (2,), "string")
-    assert words == TensorData(["a", "b"], (2,), "string") != TensorData(["a", "c"], (2,), "string")
-    assert words.to_vec() == words.to_list() == ["a", "b"] and words.to_tensor("python").tolist() == ["a", "b"]
-    for wrong in ((b"\1\2\3", (2, 2), "uint8"), (b"\1\2\3\4\5", (2, 2), "uint8"), (["a"], (2,), "string")):
-        with pytest.raises(FormatError):
-            TensorData(*wrong)
-    assert data.convert("uint8") is data
-    assert data.convert("float32").to_vec() == [1.0, 2.0, 3.0, 4.0]
-    assert TensorData.from_list([[1, 2], [3, 4]], dtype="uint8") == data
-    assert TensorData.from_list([1, 2, 3, 4], (2, 2), "uint8") == data
-    assert TensorData.from_list(["a", "b"], dtype="string") == words
-    assert TensorData.from_list(["a", "b"], (2, 1), "string").shape == (2, 1)
-    assert F.asarray(data, dtype="int32").tolist() == [[1, 2], [3, 4]]
-    assert F.asarray(data, backend="python").device == "python"
-
-
 KINDS = {
     "bool": ("bool",), "int8": ("signed integer", "integral", "numeric"),
     "uint16": ("unsigned integer", "integral", "numeric"), "float16": ("real floating", "numeric"),
@@ -215,16 +185,6 @@ def test_the_kinds_of_a_dtype(name):
     assert not F.isdtype(dtype, ())
     with pytest.raises(ValueError, match="unknown kind"):
         F.isdtype(dtype, "number")
-
-
-def test_the_namespace_lists_the_dtypes_of_a_kind():
-    info = emberlet.__array_namespace_info__()
-    assert len(info.dtypes(device="loops")) == 11
-    assert set(info.dtypes()) - set(info.dtypes(device="loops")) == {"complex64", "complex128"}
-    assert sorted(info.dtypes(kind="real floating")) == ["float32", "float64"]
-    assert sorted(info.dtypes(kind=("bool", "unsigned integer"))) == ["bool", "uint16", "uint32", "uint64", "uint8"]
-    assert info.default_device() == "numpy" and "python" in info.devices()
-    assert info.default_dtypes()["integral"] is info.default_dtypes()["indexing"] is emberlet.int64
 
 
 FACTS = ("eps", "max", "min", "smallest_normal")

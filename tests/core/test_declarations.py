@@ -3,7 +3,6 @@ operands; and the files generated from the declarations are up to date."""
 
 from __future__ import annotations
 
-import ast
 import inspect
 import pydoc
 import subprocess
@@ -246,13 +245,3 @@ def test_a_declaration_that_cannot_be_read_says_where(text, said, tmp_path, monk
     with pytest.raises(DeclarationError, match=said) as refused:
         declarations.read_file("family", tmp_path / "family.py")
     assert str(refused.value).startswith("family.py:1:")
-
-
-def test_every_parameter_and_result_has_a_type():
-    """Every public function in the stubs has types."""
-    for file in (stubs.CORE / "functional" / "__init__.pyi", stubs.CORE / "tensor.pyi"):
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                assert node.returns, node.name
-                arguments = [*node.args.args, *node.args.kwonlyargs, node.args.vararg, node.args.kwarg]
-                assert all(a.annotation for a in arguments if a and a.arg != "self"), node.name

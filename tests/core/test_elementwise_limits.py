@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import emberlet
 import numpy as np
 import pytest
-from emberlet import display, dtypes
+from emberlet import dtypes
 from emberlet import functional as F
 from emberlet.config import Config
 from emberlet.dtypes.alias import alias
@@ -179,44 +179,6 @@ def test_promotion_with_floats_bools_and_strings():
 
 
 # -- display and configs ----------------------------------------------------------------------------------------------
-
-
-def test_closeness_counts_the_elements_within_each_tolerance():
-    a = F.asarray([1.0, 2.0, math.nan, math.inf])
-    b = F.asarray([1.0, 2.05, math.nan, math.inf])
-    found = dict(display.closeness(a, b))
-    assert found[1e-1] == 1.0 and found[1e-2] == 0.75 and found[1e-8] == 0.75
-    assert dict(display.closeness(a, F.asarray([1.0, 2.0, 1.0, -math.inf])))[1e-1] == 0.5
-    assert all(share == 1.0 for _, share in display.closeness(F.zeros((0,)), F.zeros((0,))))
-    with pytest.raises(ShapeError, match="closeness needs equal shapes"):
-        display.closeness(a, b[:3])
-    ten = F.zeros((10,))
-    text = display.check_closeness(ten, F.concat([F.zeros((9,)), F.asarray([0.05])]), color=False)
-    assert "[PASS]" in text and "[WARN]" in text and "[FAIL]" not in text and "\x1b" not in text
-    assert "[FAIL]" in display.check_closeness(ten, F.concat([F.zeros((8,)), F.ones((2,))]), color=False)
-    assert "\x1b[32m[PASS]\x1b[0m" in display.check_closeness(ten, ten)
-
-
-def test_long_tensors_show_their_edges():
-    x = F.arange(12)
-    with display.print_options(threshold=11, edge_items=2):
-        assert repr(x) == "Tensor([0, 1, ..., 10, 11], dtype=int64, backend='numpy')"
-        assert repr(x[:11]).count(",") == 12 and "..." not in repr(x[:11])
-        assert "..." in repr(F.reshape(x, (3, 4))) or repr(F.reshape(x, (3, 4))).count("[") == 4
-        assert repr(F.reshape(x, (6, 2))).count("...") == 1
-        assert repr(F.reshape(x, (2, 6))).count("...") == 2
-    assert "..." not in repr(x)
-    with pytest.raises(ValueError, match="print options are"):
-        display.set_print_options(digits=3)
-
-
-def test_tensors_format_with_a_precision():
-    x = F.asarray([1.23456, math.inf])
-    assert "1.23, inf" in f"{x:.2f}" and "1.2, inf" in f"{x:.1}" and f"{x}" == str(x)
-    assert f"{F.asarray(2.5):.3f}" == "2.500" and f"{F.asarray(3):04d}" == "0003"
-    for spec in (".f", "2f", ".xf"):
-        with pytest.raises(ValueError, match="formats with a precision"):
-            format(x, spec)
 
 
 class Inner(Config):

@@ -1,6 +1,5 @@
 """Module: finding parameters among the attributes, mapping them, records in and out, printing."""
 
-import threading
 from dataclasses import dataclass
 from typing import Any
 
@@ -263,17 +262,6 @@ def test_a_clone_has_its_own_params_and_containers_and_keeps_sharing():
     assert other.again is other.first.factor
     assert other.steps == 3
     assert type(other) is Nest
-
-
-def test_threads_may_share_a_lazy_module():
-    module = Scale(3, 2.0)
-    seen = []
-    threads = [threading.Thread(target=lambda: seen.append(module(el.ones((3,))).tolist())) for _ in range(8)]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join()
-    assert seen == [[2.0] * 3] * 8
 
 
 # -- records ----------------------------------------------------------------------------------------------------------

@@ -1,50 +1,20 @@
-"""Functions of numbers in plain Python: integers of 64 bits, every comparison, sorting, casts, and the stand-ins for
-functions that MicroPython lacks. tests/core/test_elementwise.py has those of floats."""
+"""Comparisons, questions, softmax and casts in plain Python, also as MicroPython does them. test_elementwise.py and
+test_without_casts.py have the other functions of numbers."""
 
 from __future__ import annotations
 
 import math
-import random
 
 import emberlet
 import numpy as np
 import pytest
 from emberlet import functional as F
-from emberlet.python_backend import activations, casts, identities, scalars, sorting
+from emberlet.python_backend import activations, casts
 from emberlet.python_backend.buffers import Borrowed, borrow, run
-from emberlet.python_backend.sequences import _repeated, join
+from emberlet.python_backend.sequences import join
 from support.rows import every
 
 INF, NAN = math.inf, math.nan
-
-
-INTEGERS = [0, 1, -1, 2, -2, 3, -3, 7, -7, 63, 64, 65, -64, (1 << 31) - 1, -(1 << 63), (1 << 63) - 1]
-
-
-def test_functions_of_two_integers_are_those_of_c_and_python():
-    for a in INTEGERS:
-        for b in INTEGERS:
-            assert scalars.int_divide(a, b) == (
-                int(math.copysign(1, a) * math.copysign(1, b)) * (abs(a) // abs(b)) if b else 0
-            )
-            assert scalars.int_fmod(a, b) == (a - b * scalars.int_divide(a, b) if b else 0)
-            assert scalars.int_floor_divide(a, b) == (a // b if b else 0)
-            assert scalars.int_remainder(a, b) == (a % b if b else 0)
-            assert scalars.shift_left(a, b) == (a << b if 0 <= b < 64 else 0)
-            assert scalars.shift_right(a, b) == (a >> b if 0 <= b < 64 else -1 if a < 0 else 0)
-
-
-def test_the_stand_ins_for_what_micropython_lacks():
-    draw = random.Random(4)
-    points = [draw.uniform(-7, 7) for _ in range(300)] + [0.0, -0.0, 2.999, 3.0, 3.001, 5.999, 6.0, 6.001, 1e-9, 50.0]
-    for x in points:
-        assert math.isclose(scalars._erf(x), math.erf(x), rel_tol=1e-10, abs_tol=1e-15), x
-        assert math.isclose(scalars._expm1(x), math.expm1(x), rel_tol=1e-12), x
-    for x in (1e-20, -1e-20, 1e-10, -40.0, -50.0):
-        assert math.isclose(scalars._expm1(x), math.expm1(x), rel_tol=1e-12), x
-    assert math.isnan(scalars._erf(NAN)) and (scalars._erf(INF), scalars._erf(-INF)) == (1.0, -1.0)
-    assert scalars.erf is math.erf and scalars.expm1 is math.expm1 and scalars.log1p is math.log1p
-    assert list(_repeated(3, 4)) == [3] * 4
 
 
 COMPARISONS = "equal not_equal less less_equal greater greater_equal logical_and logical_or logical_xor".split()
@@ -73,26 +43,6 @@ def test_questions_about_floats():
     assert F.isfinite(x).tolist() == [True, True, True, False, False, False]
     assert F.logical_not(x != 0).tolist() == [True, True, False, False, False, False]
     assert x.backend.unary("logical_not", x).tolist() == [True, True, False, False, False, False]
-
-
-def test_the_result_for_no_elements():
-    f, i, u, b = (emberlet.dtypes.dtype(n) for n in ("float32", "int8", "uint8", "bool"))
-    table = {("sum", f): 0, ("any", b): 0, ("prod", f): 1, ("all", b): 1, ("max", f): -INF, ("min", f): INF,
-             ("max", i): -128, ("min", i): 127, ("max", u): 0, ("min", u): 255, ("max", b): False,
-             ("min", b): True}  # fmt: skip
-    for (op, dtype), expected in table.items():
-        assert identities.identity(op, dtype) == expected, (op, dtype)
-
-
-@pytest.mark.parametrize("descending", [False, True])
-@pytest.mark.parametrize("micro", [False, True])
-def test_sorting_is_stable_and_puts_nan_last(descending, micro, monkeypatch):
-    monkeypatch.setattr(sorting, "MICRO", micro)
-    row = [2.0, NAN, 1.0, 2.0, -INF, 1.0, NAN, INF]
-    expected = [4, 2, 5, 0, 3, 7, 1, 6]
-    if descending:
-        expected = [1, 6, 7, 0, 3, 2, 5, 4]
-    assert sorting.order(row, descending) == expected
 
 
 @pytest.mark.parametrize("micro", [False, True])

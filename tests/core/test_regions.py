@@ -151,18 +151,6 @@ def test_a_transform_cuts_or_fills_its_signal(
     np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("inverse", [False, True])
-def test_a_transform_of_a_single_signal(backend: Any, inverse: bool) -> None:
-    x = np.random.default_rng(1).normal(size=(6, 2)).astype(np.float32)
-    for given, signal in ((x, x[:, 0] + 1j * x[:, 1]), (x[:, :1], x[:, 0])):
-        wanted = (np.fft.ifft if inverse else np.fft.fft)(signal)
-        found = array(F.dft(tensor(given), None, 0, inverse))
-        np.testing.assert_allclose(found, np.stack([wanted.real, wanted.imag], -1), rtol=1e-4, atol=1e-5)
-    for shape, axis in (((6,), 0), ((6, 3), 0), ((6, 2), 1), ((6, 2), -1)):
-        with pytest.raises(ShapeError, match="last axis"):
-            F.dft(F.zeros(shape), None, axis)
-
-
 @pytest.mark.parametrize(("width", "length"), [(4, 4), (4, 6), (3, 8), (None, 5), (5, None)])
 def test_frames_of_a_signal_are_transformed_one_by_one(backend: Any, width: Any, length: Any) -> None:
     draw = np.random.default_rng(4)

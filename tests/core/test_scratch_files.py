@@ -4,35 +4,13 @@ from __future__ import annotations
 
 import os
 import stat
-import time
 from pathlib import Path
 
 import pytest
 from emberlet.errors import FormatError
 from emberlet.host.files import LARGE, FileBytes, atomic_write, map_file
-from emberlet.host.folders import scratch as scratches
 from emberlet.host.folders.folder import Folder
-from emberlet.host.folders.scratch import SCRATCH, SCRATCH_END, STALE, marked, remove_stale
-
-
-@pytest.mark.parametrize(
-    "locked, age, removed",
-    [(True, 0, True), (True, STALE + 60, True), (False, 0, False), (False, STALE + 60, False), (None, 0, False),
-     (None, STALE - 60, False), (None, STALE + 60, True)],
-)  # fmt: skip
-def test_abandoned_scratch_files_are_removed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, locked: bool | None, age: float, removed: bool
-) -> None:
-    scratch = tmp_path / marked(SCRATCH, SCRATCH_END)
-    others = [f"{SCRATCH}2", f"3{SCRATCH_END}", "4.bpk", f"{SCRATCH}{'0' * 24}{SCRATCH_END}"]
-    for name in (scratch.name, *others):
-        (tmp_path / name).write_bytes(b"x")
-        os.utime(tmp_path / name, (time.time() - age,) * 2)
-    monkeypatch.setattr(scratches, "lock", lambda descriptor, wait: locked)
-    with Folder.opened(tmp_path) as folder:
-        remove_stale(folder)
-    assert scratch.exists() is not removed
-    assert all((tmp_path / name).exists() for name in others)
+from emberlet.host.folders.scratch import SCRATCH, SCRATCH_END, marked, remove_stale
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes that share an open file")
@@ -46,18 +24,6 @@ def test_reading_neither_uses_nor_moves_the_place_that_forked_processes_share(tm
     os.lseek(descriptor, 7, os.SEEK_SET)
     assert bytes(found[0:size]) == content
     assert os.lseek(descriptor, 0, os.SEEK_CUR) == 7
-
-
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes")
-@pytest.mark.parametrize("kind", ["pipe", "link", "second name", "folder"])
-def test_what_is_no_scratch_file_stays_whatever_its_name(tmp_path: Path, kind: str) -> None:
-    path, other = tmp_path / marked(SCRATCH, SCRATCH_END), tmp_path / "precious"
-    other.write_bytes(b"kept")
-    {"pipe": os.mkfifo, "folder": os.mkdir, "link": lambda p: p.symlink_to(other),
-     "second name": lambda p: p.hardlink_to(other)}[kind](path)  # fmt: skip
-    with atomic_write(tmp_path / "x.bpk") as file:
-        file.write(b"new")
-    assert os.path.lexists(path) and other.read_bytes() == b"kept"
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root gives files away")

@@ -179,14 +179,6 @@ def test_states_can_be_given_at_the_beginning() -> None:
     assert first.shape == (1, 3, 80)
 
 
-def test_helpers_for_models_that_ask_for_positions() -> None:
-    session = load(LLAMA, "numpy").session()
-    session.step([[1, 2, 3]])
-    assert session.positions(2).tolist() == [[3, 4]]
-    assert session.positions(1, batch=2).tolist() == [[3], [3]]
-    assert session.attention_mask(2).tolist() == [[1, 1, 1, 1, 1]]
-
-
 class Running(Model):
     """The sum of all rows so far."""
 

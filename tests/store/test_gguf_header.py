@@ -132,6 +132,9 @@ ONE = [("w", (2,), 0, 0)]
         (b"GGUF" + struct.pack("<IQQ", 3, 0, 1) + struct.pack("<Q", 1) + b"\xff" + struct.pack("<II", 4, 1),
          "is not UTF-8"),
         (b"GGUX" + bytes(20), "does not begin with GGUF"),
+        (b"GGUF" + struct.pack("<IQQ", 3, 1 << 60, 0), "at most 100000"),
+        (file({"k": struct.pack("<IIQ", 9, 8, 1 << 50)}), "goes past its header"),
+        (file({}, [("t", (1 << 40, 1 << 40), 0, 0)]), "overflows"),
     ],
 )  # fmt: skip
 def test_a_header_that_lies_is_refused(data: bytes, says: str) -> None:

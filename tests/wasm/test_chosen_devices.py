@@ -54,20 +54,6 @@ def test_each_device_makes_its_plan_first_and_then_takes_turns(monkeypatch: pyte
     assert [fast() for _ in range(3)] == ["b"] * 3 and fast.times["b"] == [4.0, 2.0, 4.0]
 
 
-def test_three_calls_of_each_are_measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    fast, _ = made(monkeypatch, a=[], b=[])
-    for _ in range(7):
-        fast()
-        assert fast.chosen is None
-    fast()
-    assert fast.chosen == "a" and fastest.CALLS == 3  # of two that are as fast, the first
-
-
-def test_a_single_device_is_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    fast, devices = made(monkeypatch, a=[])
-    assert fast.chosen == "a" and fast() == "a" and devices["a"].calls == 1 and fast.times == {"a": []}
-
-
 def test_a_device_that_fails_later_is_dropped_with_its_times(monkeypatch: pytest.MonkeyPatch) -> None:
     fast, devices = made(monkeypatch, a=[1.0, BackendError("lost")], b=[5.0], c=[5.0, 2.0])
     assert [fast() for _ in range(4)] == ["a", "b", "c", "b"]
@@ -76,19 +62,6 @@ def test_a_device_that_fails_later_is_dropped_with_its_times(monkeypatch: pytest
     assert [other() for _ in range(3)] == ["a", "b", "b"] and other.chosen == "b"
     with pytest.raises(ValueError, match="odd"):
         made(monkeypatch, a=[ValueError("odd")], b=[])[0]()
-
-
-def test_devices_that_cannot_be_imported_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    def compiled(_model: Any, _examples: Any, name: str, _options: Any) -> Any:
-        if name == "wgpu":
-            raise ImportError("no wgpu")
-        return Device([0.0], name, [])
-
-    monkeypatch.setattr(fastest, "_compiled", compiled)
-    assert Fastest(nothing, ()).times == {"native": [], "wasm": [], "numpy": []}
-    assert fastest.NAMES == ("native", "wasm", "numpy", "wgpu")
-    with pytest.raises(BackendError, match="no device runs compiled models here; wgpu: no wgpu"):
-        Fastest(nothing, (), ("wgpu",))
 
 
 def test_results_of_every_structure_come_to_the_host(monkeypatch: pytest.MonkeyPatch) -> None:

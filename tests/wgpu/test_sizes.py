@@ -1,7 +1,6 @@
 """Open sizes of a plan: derived facts about them hold for every value."""
 
 import random
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,7 +12,6 @@ from emberlet.sizes.size import is_open, least, most, surely_less
 from emberlet.wgpu_backend.plan.counts import Counts, count, counts_of
 from emberlet.wgpu_backend.plan.data import Plan
 from emberlet.wgpu_backend.plan.open_ports import OpenPort, OtherSizes, sizes_of
-from emberlet.wgpu_backend.resident import MOST_COPIES, GpuRoom
 from support.rows import every
 
 RANGES = {"past": (0, 40), "new": (1, 9), "batch": (1, 6)}
@@ -118,16 +116,6 @@ def test_a_multiple_is_known_to_be_one():
         assert (plan.counts.refusal((number,), plan.counts.values((number,))) is None) == fits
 
 
-def test_a_shape_that_is_broadcast_needs_no_guard():
-    from emberlet.shapes import broadcast
-
-    scope = Scope()
-    n = scope.symbol("n", 1, 512, 37)
-    assert known_equal(broadcast((n, 8), (1, 8)), (n, 8))
-    assert known_equal(broadcast((n, 1, 8), (4, 8)), (n, 4, 8))
-    assert not scope.guards
-
-
 def test_counts_say_why_sizes_are_refused():
     counts = Counts([("past", 1, 64)], [0], [], [])
     assert "past is 65; the plan takes 1 to 64" in counts.refusal((65,), counts.values((65,)))
@@ -148,15 +136,3 @@ def test_inputs_of_sizes_that_a_plan_does_not_serve_are_refused():
         sizes_of(counts, [port], [np.zeros((65, 2), np.float32)])
     with pytest.raises(OtherSizes, match="made for other sizes: the plan is for other sizes than past 3"):
         sizes_of(counts, [port], [np.zeros((3, 2), np.float32)])
-
-
-def test_a_state_has_a_room_up_to_as_many_rows_as_are_copied_one_by_one():
-    device = SimpleNamespace(page_bytes=1 << 20)
-
-    def holds(shape, dtype=dtypes.float32, word="f32", length=8, axis=2):
-        return GpuRoom.holds(shape, axis, dtype, word, length, device)
-
-    assert holds((MOST_COPIES // 4, 4, 1, 2)) and not holds((MOST_COPIES // 4 + 1, 4, 1, 2))
-    assert holds((4, 4, 1, 4), length=(1 << 20) // 256) and not holds((4, 4, 1, 4), length=(1 << 20) // 256 + 1)
-    assert not holds((4, 0, 1, 2)) and not holds((4, 4, 1, 2), word="u8x4")
-    assert not holds((4, 4, 1, 2), dtypes.int32, "i32")

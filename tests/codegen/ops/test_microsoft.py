@@ -31,11 +31,6 @@ def test_bias_split_gelu() -> None:
     check("BiasSplitGelu", [x, bias], want=[left * gelu(right)])
 
 
-@pytest.mark.parametrize("alpha", [1.0, 0.7])
-def test_quick_gelu(alpha: float) -> None:
-    check("QuickGelu", [normal(3, 4, 5)], alpha=alpha)
-
-
 def test_bias_softmax_over_the_last_axis() -> None:
     x, bias = normal(4, 2, 3, 5), normal(5, 1, 5)
     shares = np.exp(x + bias)
@@ -99,17 +94,6 @@ def test_group_norm(channels_last: int, activation: int) -> None:
 # -- products ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("batch", [0, 1])
-@pytest.mark.parametrize("turned", [0, 1])
-def test_fused_mat_mul_turns_its_operands(batch: int, turned: int) -> None:
-    a, b = normal(30, 2, 3, 4, 5), normal(31, 2, 3, 5, 6)
-    for axes, on in (((0, 1, 3, 2), turned), ((2, 0, 1, 3), batch)):
-        a, b = (np.ascontiguousarray(x.transpose(axes)) if on else x for x in (a, b))
-    given = {"transA": turned, "transB": turned, "transBatchA": batch, "transBatchB": batch, "alpha": 0.3}
-    check("FusedMatMul", [a, b], **given)
-    check("FusedMatMul", [a, b], constants=(1,), **given)
-
-
 def test_fused_mat_mul_with_a_constant_matrix_is_a_layer() -> None:
     a, b = normal(32, 2, 3, 4), normal(33, 6, 4)
     check("FusedMatMul", [a, b], constants=(1,), transB=1, alpha=2.0)
@@ -142,17 +126,6 @@ def test_fused_gemm_with_each_activation(name: str, parameters: list[float]) -> 
     given = dict(zip(("activation_alpha", "activation_beta"), parameters, strict=False))
     inputs = [normal(36, 3, 4), normal(37, 4, 5), normal(38, 5)]
     check("FusedGemm", inputs, constants=(1, 2), activation=name, **given)
-
-
-@pytest.mark.parametrize(("name", "parameters"), [*ACTIVATIONS[1:5], ("Tanh", []), ("Clip", [-0.1, 0.2])])
-@pytest.mark.parametrize("added", [False, True])
-def test_fused_conv_with_each_activation(name: str, parameters: list[float], added: bool) -> None:
-    x, w, b = normal(39, 1, 4, 6, 5), normal(40, 6, 2, 3, 3), normal(41, 6)
-    inputs = [x, w, b, *([normal(42, 1, 6, 3, 3)] if added else [])]
-    given = {"activation": name, "activation_params": parameters, "strides": [2, 2], "pads": [1, 1, 1, 1], "group": 2}
-    if not parameters:
-        del given["activation_params"]
-    check("FusedConv", inputs, constants=(1, 2), **given)
 
 
 @pytest.mark.parametrize("op", ["NhwcConv", "NhwcFusedConv"])

@@ -13,7 +13,7 @@ import onnx
 import pytest
 from emberlet.codegen import load
 from emberlet.errors import ModelError
-from onnx import TensorProto, helper, numpy_helper, parser
+from onnx import helper, numpy_helper, parser
 from support.rows import every
 
 DOMAINS = {"ml": "ai.onnx.ml", "ms": "com.microsoft", "training": "ai.onnx.preview.training"}
@@ -333,32 +333,3 @@ ALLOWED: list[tuple[str, list[Any], dict[str, Any]]] = [
 def test_attributes_at_their_limits_are_accepted(operator: str, inputs: list[Any], attributes: dict[str, Any]) -> None:
     given = {k: numpy_helper.from_array(v) if isinstance(v, np.ndarray) else v for k, v in attributes.items()}
     load(node(operator, inputs, given), "numpy")
-
-
-@pytest.mark.parametrize(
-    ("attribute", "given", "want"),
-    [
-        ("value_int", 3, np.int64(3)),
-        ("value_ints", [3, 4], A([3, 4])),
-        ("value_float", 1.5, np.float32(1.5)),
-        ("value_floats", [1.5, -2.0], A([1.5, -2.0], np.float32)),
-        ("value_string", "a", "a"),
-        ("value_strings", ["a", "b"], ["a", "b"]),
-        ("value", helper.make_tensor("t", TensorProto.FLOAT, [2], [1.0, 2.0]), A([1.0, 2.0], np.float32)),
-        (
-            "sparse_value",
-            helper.make_sparse_tensor(
-                helper.make_tensor("v", TensorProto.FLOAT, [2], [1.0, 2.0]),
-                helper.make_tensor("i", TensorProto.INT64, [2, 2], [0, 1, 1, 0]),
-                [2, 2],
-            ),
-            A([[0.0, 1.0], [2.0, 0.0]], np.float32),
-        ),
-    ],
-)
-def test_a_constant_is_read_from_each_of_its_attributes(attribute: str, given: Any, want: Any) -> None:
-    made = load(node("Constant", [], {attribute: given}), "numpy")()
-    assert made.tolist() == np.asarray(want).tolist()
-    assert made.shape == np.asarray(want).shape
-    if not isinstance(want, str | list):
-        assert made.dtype.name == np.asarray(want).dtype.name
