@@ -1,6 +1,7 @@
 """A plan of a traced model with its program."""
 
 from emberlet.backend.axes import closed
+from emberlet.backend.opening import value_of
 from emberlet.backend.structure import assemble
 from emberlet.errors import BackendError
 from emberlet.sizes.questions import known_equal
@@ -9,7 +10,6 @@ from emberlet.tensor import Tensor
 from .plan.counts import count, counts_of
 from .plan.make import make_plan
 from .plan.weight_order import reorder_weights
-from .record.fixed_inputs import value_of
 from .record.host_evaluation import evaluate, is_evaluated
 from .record.index_checks import index_checks
 from .record.merging import merge_levels

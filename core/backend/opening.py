@@ -2,6 +2,7 @@
 
 from ..sizes.polynomial import atom_values, broken
 from ..sizes.scope import HIGHEST
+from ..tensor import Tensor
 
 
 class Rooms:
@@ -38,8 +39,7 @@ class Opening:
 
     def values(self, arguments):
         """The values of the scope's atoms for these arguments, None where the plan does not serve them."""
-        shapes = [getattr(x, "shape", None) for x in arguments]
-        found = self.axes.numbers(shapes) if kinds(arguments) == self.kinds else None
+        found = self.axes.numbers(shapes_of(arguments)) if kinds_of(arguments, ()) == self.kinds else None
         if found is None or not all(found[name] for name in self.names):
             return None
         values = atom_values(self.scope.atoms, found)
@@ -51,6 +51,21 @@ class Opening:
         return tuple(found + [rooms.length] if self.rooms and not self.rooms.fixed else found)
 
 
-def kinds(arguments):
-    """The dtype of each tensor, and what else there is, as text."""
-    return [x.dtype.name if hasattr(x, "shape") else repr(x) for x in arguments]
+def value_of(x):
+    """A Tensor's elements, as bytes that are compared."""
+    return bytes(x.backend.to_bytes(x))
+
+
+def shapes_of(arguments):
+    """The shape of each tensor, None of what is none."""
+    return [getattr(x, "shape", None) for x in arguments]
+
+
+def kinds_of(arguments, fixed):
+    """The dtype of each tensor, with the shape and value of a fixed one, and what else there is, as text."""
+    kinds = [x.dtype.name if isinstance(x, Tensor) else repr(x) for x in arguments]
+    for i in fixed:
+        x = arguments[i] if i < len(arguments) else None
+        if isinstance(x, Tensor):
+            kinds[i] = (kinds[i], x.shape, value_of(x))
+    return kinds

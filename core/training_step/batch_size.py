@@ -1,7 +1,7 @@
 """The length of a batch as an open size: one plan of a step serves batches of every length."""
 
 from ..backend.axes import Axes
-from ..backend.opening import Opening, kinds
+from ..backend.opening import Opening, kinds_of
 from ..tensor import Tensor
 
 NAME = "batch"
@@ -20,4 +20,4 @@ def of_batch(batch, attempt):
             template[0] = NAME
         templates.append(template)
     shapes = [x.shape if isinstance(x, Tensor) else None for x in batch]
-    return Opening(Axes(templates, {}), [NAME], {NAME: items}, attempt, shapes, kinds(batch))
+    return Opening(Axes(templates, {}), [NAME], {NAME: items}, attempt, shapes, kinds_of(batch, ()))

@@ -38,7 +38,7 @@ def test_one_plan_serves_every_length(masked: bool, backend: NativeBackend, alwa
         bias = np.where(np.tri(rows, keys) > 0, 0, -np.inf) if masked else None
         want = expected(q, k, v, bias, 0.25, 0.0, None)
         np.testing.assert_allclose(np.asarray(compiled(q, k, v)), want, rtol=0, atol=20 * EPSILON)
-    assert (len(compiled._open), len(compiled._programs)) == (1, 0), compiled.fixed
+    assert (len(compiled._open), len(compiled._plans)) == (1, 0), compiled.fixed
 
 
 def test_heads_are_split_and_merged_in_the_kernel_and_no_scores_are_stored(backend: NativeBackend) -> None:

@@ -19,4 +19,4 @@ def test_one_plan_gives_numpys_results_at_every_length(function: Any, backend: N
     for length in LENGTHS:
         x = drawn(1 + length % 3, length)
         near(compiled(x), function(emberlet.asarray(x, backend="numpy")), x.shape)
-    assert (len(compiled._open), len(compiled._programs)) == (1, 0), compiled.fixed
+    assert (len(compiled._open), len(compiled._plans)) == (1, 0), compiled.fixed

@@ -27,4 +27,4 @@ def test_greedy_tokens_are_onnxruntimes(backend: str, bits: int | None) -> None:
     assert session.length == count + 3
     engine: Any = session._engine
     if backend in ("wasm", "native"):  # one plan for the prompt, and one for all steps after it
-        assert len(engine.compiled._open) == 2 and not engine.compiled._programs
+        assert len(engine.compiled._open) == 2 and not engine.compiled._plans

@@ -54,7 +54,7 @@ def test_a_replaced_state_is_never_read(monkeypatch: pytest.MonkeyPatch) -> None
     for frame in x[1:]:
         np.testing.assert_allclose(session.step(frame), twin.step(frame), atol=1e-4)
     assert (2, 1, 24) not in shapes
-    assert len(session._engine.compiled._programs) == 1
+    assert len(session._engine.compiled._plans) == 1
 
 
 @pytest.mark.parametrize("capacity", [64, None])
@@ -73,7 +73,7 @@ def test_prompts_of_any_length_share_a_plan_and_single_tokens_have_one() -> None
     for new in (4, 1, 7, 1, 2, 9, 1, 5, 3):
         session.step([[3] * new])
     compiled = session._engine.compiled
-    assert len(compiled._open) <= 3 and not compiled._programs and not compiled.fixed
+    assert len(compiled._open) <= 3 and not compiled._plans and not compiled.fixed
 
 
 @every("seed", range(8), share=3)

@@ -85,6 +85,6 @@ def test_wasm_runs_a_recurrent_network_as_one_plan() -> None:
     frames = np.random.default_rng(0).standard_normal((6, 1, 1, 12)).astype(np.float32)
     for frame in frames:
         np.testing.assert_allclose(session.step(frame), twin.step(frame), atol=1e-5)
-    assert len(session._engine.compiled._programs) == 1
+    assert len(session._engine.compiled._plans) == 1
     other: Any = session.fork()
     np.testing.assert_allclose(other.step(frames[0]), twin.step(frames[0]), atol=1e-5)

@@ -11,10 +11,10 @@ import pytest
 from emberlet import functional as F
 from emberlet import nn
 from emberlet.backend import get_backend
+from emberlet.backend import plans as module
 from emberlet.backend.tracing import ValueNeeded
 from emberlet.errors import BackendError
 from emberlet.host.numpy_backend.compile import compile as compile_on_numpy
-from emberlet.wgpu_backend import compiled as module
 from emberlet.wgpu_backend.compiled import compile
 
 
@@ -36,17 +36,17 @@ def test_each_shape_has_a_plan_and_the_least_recently_used_is_forgotten(monkeypa
     assert repr(model) == "Compiled(doubled, no plan yet)"
     for count, left in [(1, [1]), (2, [1, 2]), (1, [1, 2]), (3, [1, 3]), (3, [1, 3]), (2, [2, 3]), (4, [2, 4])]:
         assert np.asarray(model(numbers(count))).tolist() == [2.0 * n for n in range(count)]
-        assert sorted(key[0][1][0] for key in model._programs) == left
+        assert sorted(key[0][1][0] for key in model._plans) == left
         assert model.plan() is model.planned().plan and model._last.roots[0].shape == (count,)
     assert repr(model) == "Compiled(doubled, 1 dispatches for (float32 (2,)); 1 dispatches for (float32 (4,)))"
 
 
 def test_plans_are_told_apart_by_dtype_and_other_arguments() -> None:
     model = compile(doubled, numbers(3), backend="wasm")
-    assert len(model._programs) == 1
+    assert len(model._plans) == 1
     for x, by in [(numbers(3), 3.0), (numbers(3, "int32"), 2), (numbers(3), 2.0), (numbers(3), 3.0)]:
         assert np.asarray(model(x, by)).tolist() == [by * n for n in range(3)]
-    assert len(model._programs) == 4  # of the example, which took the default, too
+    assert len(model._plans) == 4  # of the example, which took the default, too
     assert np.asarray(model(by=3.0, x=np.ones(3, np.float32))).tolist() == [3.0, 3.0, 3.0]
     assert np.asarray(model(x=numbers(3))).tolist() == [0.0, 2.0, 4.0]
 
@@ -79,7 +79,7 @@ def test_a_model_that_depends_on_values_has_no_single_plan() -> None:
             asked()
         with pytest.raises(ValueNeeded):
             asked(numbers(2))
-    assert model._programs == {}
+    assert model._plans == {}
 
 
 def by_rate(x: Any, rate: Any) -> Any:
@@ -95,7 +95,7 @@ def test_a_small_integer_that_decides_has_a_plan_for_each_value(backend: str) ->
     for rate in (16000, 16000, 8000, 16000, 8000, 8000):
         for given in (np.array(rate), emberlet.asarray(rate, dtype="int64", backend=backend)):
             assert np.asarray(model(x, given)).tolist() == wanted[rate]
-    assert len(model._programs) == 2 and model.cut is None
+    assert len(model._plans) == 2 and model.cut is None
     assert np.asarray(model(x, 16000)).tolist() == wanted[16000]
     for rate in range(4):
         assert np.asarray(model(x, np.array(rate))).tolist() == wanted[8000]
@@ -103,13 +103,15 @@ def test_a_small_integer_that_decides_has_a_plan_for_each_value(backend: str) ->
     assert np.asarray(model(x, np.array(16000))).tolist() == wanted[16000]
 
 
-def test_a_small_integer_decides_beside_an_open_size() -> None:
-    model = compile(by_rate, backend="wasm", dims={"x": {0: "n"}})
+@pytest.mark.parametrize("backend", ["wasm", "numpy"])
+def test_a_small_integer_decides_beside_an_open_size(backend: str) -> None:
+    make: Any = {"wasm": compile, "numpy": compile_on_numpy}[backend]
+    model = make(by_rate, backend=backend, dims={"x": {0: "n"}})
     for n, rate in [(3, 16000), (5, 16000), (5, 8000), (2, 8000), (9, 16000)]:
         x = np.arange(n, dtype=np.float32)
         wanted = x * 2 if rate == 16000 else x - 1
         assert np.asarray(model(x, np.array(rate))).tolist() == wanted.tolist()
-    assert (len(model._open), len(model._programs)) == (2, 0)
+    assert (len(model._open), len(model._plans)) == (2, 0)
 
 
 def of_its_sum(x: Any, m: Any) -> Any:
@@ -157,7 +159,7 @@ def test_a_large_array_that_decides_has_no_plan_though_small_ones_have(backend: 
         np.testing.assert_array_equal(np.asarray(model(x, large)), x.reshape(-1, 1, 1) + large)
     np.testing.assert_array_equal(np.asarray(model(x, -large)), x - 1)
     np.testing.assert_array_equal(np.asarray(model(x, small)), x.reshape(-1, 1, 1) + small)
-    assert len(model._programs) == 1 and model.cut is None
+    assert len(model._plans) == 1 and model.cut is None
 
 
 def test_integers_that_a_plan_cannot_hold_are_refused() -> None:

@@ -79,7 +79,7 @@ def test_one_module_gives_numpys_results_at_every_length(function: Any) -> None:
     for length in [*range(1, LONGEST + 1), 7, 1]:
         x = drawn(1 + length % 3, length)
         near(compiled(x), function(emberlet.asarray(x, backend="numpy")), x.shape)
-    assert (len(compiled._open), len(compiled._programs)) == (1, 0), compiled.fixed
+    assert (len(compiled._open), len(compiled._plans)) == (1, 0), compiled.fixed
 
 
 @pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)

@@ -10,10 +10,11 @@ import threading
 import numpy as np
 import pytest
 from emberlet import functional as F
+from emberlet.backend.plans import MAX_SHAPES
 from emberlet.errors import BackendError
 from emberlet.wgpu_backend import device as devices
 from emberlet.wgpu_backend import plan_file
-from emberlet.wgpu_backend.compiled import MAX_SHAPES, compile
+from emberlet.wgpu_backend.compiled import compile
 from emberlet.wgpu_backend.device import Device
 from soak import models
 
@@ -90,7 +91,7 @@ def test_a_program_that_is_given_up_while_it_runs_ends_its_call(ready, make, mon
     def slow(data, taken, *more):
         for rows in range(10, 12 + MAX_SHAPES):
             ready(models.tensor(models.given(rows), make.cpu))
-        assert all(planned.program is not program for planned in ready._programs.values())
+        assert all(planned.program is not program for planned in ready._plans.values())
         return real(data, taken, *more)
 
     monkeypatch.setattr(program, "_submit", slow)

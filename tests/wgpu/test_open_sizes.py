@@ -39,7 +39,7 @@ def test_a_growing_cache_takes_one_plan_and_no_memory():
         for got, wanted in zip(compiled(*inputs), model(*inputs), strict=True):
             np.testing.assert_allclose(np.asarray(got), np.asarray(wanted), rtol=1e-4, atol=1e-5)
     assert (device.created_buffers, len(device.pipelines)) == before
-    assert (len(compiled._open), len(compiled._programs)) == (1, 0)
+    assert (len(compiled._open), len(compiled._plans)) == (1, 0)
     assert "past 1 to 64" in repr(compiled)
 
 
@@ -55,7 +55,7 @@ def test_one_plan_serves_a_prompt_and_single_tokens():
         for got, want in zip(opened(*given), model(*given), strict=True):
             np.testing.assert_allclose(np.asarray(got), np.asarray(want), atol=1e-4, err_msg=f"{past} {new}")
     assert (device.created_buffers, len(device.pipelines)) == before
-    assert len(opened._open) == 1 and not opened._programs and not opened.fixed
+    assert len(opened._open) == 1 and not opened._plans and not opened.fixed
 
 
 class Reader(Model):
@@ -75,7 +75,7 @@ def test_a_module_written_by_hand_names_its_open_axes():
         np.testing.assert_allclose(np.asarray(got), np.asarray(want), atol=1e-5)
         np.testing.assert_array_equal(np.asarray(grown), np.asarray(seen))
         past = seen
-    assert len(compiled._open) == 1 and not compiled._programs
+    assert len(compiled._open) == 1 and not compiled._plans
 
 
 @BACKENDS
@@ -88,7 +88,7 @@ def test_memory_grows_by_doubling_where_no_limit_is_given(backend):
         x = np.random.default_rng(n).standard_normal((n, 4)).astype(np.float32)
         wanted = np.asarray(function(emberlet.asarray(x, backend="numpy")))
         np.testing.assert_allclose(np.asarray(compiled(x)), wanted, rtol=1e-4, atol=1e-6)
-    assert (len(compiled._open), len(compiled._programs)) == (1, 0)
+    assert (len(compiled._open), len(compiled._plans)) == (1, 0)
 
 
 def test_a_call_with_the_sizes_of_the_last_one_costs_what_a_plan_for_one_size_costs(monkeypatch):
@@ -118,7 +118,7 @@ def test_a_call_with_the_sizes_of_the_last_one_costs_what_a_plan_for_one_size_co
         last = n
     with pytest.raises(emberlet.ShapeError):
         compiled(x, y[:-1, :2])
-    assert (len(compiled._open), len(compiled._programs)) == (1, 0)
+    assert (len(compiled._open), len(compiled._plans)) == (1, 0)
 
 
 def _counts(compiled, rng):
@@ -140,7 +140,7 @@ def test_axes_that_a_model_names_are_opened_when_a_second_size_is_met(backend):
             np.testing.assert_allclose(np.asarray(got), np.asarray(wanted), rtol=1e-4, atol=1e-5)
     assert len(compiled._open) == 1
     assert [name for name, _, _ in compiled._open[0].plan.counts.symbols] == ["length"]
-    assert len(compiled._programs) == 1
+    assert len(compiled._plans) == 1
 
 
 def test_a_size_needed_as_a_number_gets_a_plan_for_each_value_and_says_so():
@@ -325,7 +325,7 @@ def test_multiples_are_one_plan_and_other_lengths_are_refused(tmp_path):
     for n in (16, 32, 7, 64):
         wanted = np.asarray(function(emberlet.asarray(x[:n], backend="numpy")))
         np.testing.assert_allclose(np.asarray(compiled(x[:n])), wanted, rtol=1e-4, atol=1e-6)
-    assert (len(compiled._open), len(compiled._programs)) == (1, 1)
+    assert (len(compiled._open), len(compiled._plans)) == (1, 1)
 
 
 def test_bytes_tell_the_one_length_that_is_open(tmp_path):

@@ -72,7 +72,7 @@ def test_drawn_layers_of_every_length_are_one_plan(seed):
         given = arguments(r.randint(1, 40), r.randint(1, 5))
         _equal(compiled(*given), model(*[emberlet.asarray(a, backend="numpy") for a in given]), str(given[0].shape))
     assert len(compiled._open) == 1
-    assert not compiled._programs
+    assert not compiled._plans
     assert not compiled.fixed
 
 

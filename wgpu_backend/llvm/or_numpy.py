@@ -12,7 +12,7 @@ from emberlet import dtypes
 from emberlet.backend import get_backend
 from emberlet.backend.tracing import forked
 from emberlet.errors import BackendError, UnsupportedError
-from emberlet.errors.warning import warn, warn_uncompiled
+from emberlet.errors.warning import warn
 from emberlet.host.numpy_backend.compile import Compiled as NumpyCompiled
 from emberlet.host.numpy_backend.storage import numpy_dtype
 from emberlet.tensor import Tensor
@@ -187,7 +187,7 @@ class NativeOrNumpy:
         self._native = self._short = None
         plain.warns = True
         if uncompiled := plain.cut or plain.unfit:
-            warn_uncompiled(self.model, ", in machine code or on NumPy,", uncompiled)
+            plain.tell(uncompiled, ", in machine code or on NumPy,")
             return
         name = getattr(self.model, "__name__", type(self.model).__name__)
         warn(f'{name} is compiled for NumPy (compile(backend="numpy") asks for that), not to machine code: {error}')

@@ -6,10 +6,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from emberlet.backend.opening import value_of
 from emberlet.host.numpy_backend.storage import numpy_dtype
 from emberlet.tensor import Tensor
 
-from ..record.fixed_inputs import value_of
 from ..record.node import Node
 
 # Storage types (run/storage.py) whose elements are the host's, and these; bool is stored as u8, too.

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ...backend.axes import Axes, argument_names, of_model
+from ...backend.opening import kinds_of, shapes_of
 from ...errors import BackendError
 from ...tensor import Tensor
 from .backend import NumpyBackend
@@ -67,22 +68,22 @@ class Resident:
         self._met[kind] = self._met.get(kind, 0) + 1
         if self._met[kind] < AFTER:
             return None
-        plan = self._compiled.planned(arguments)
-        if plan is None:
+        served = self._compiled.find(arguments)
+        if served is None:
             return None
+        plan = served[0]
         found = plan.finish(plan.arrays([x.data if isinstance(x, Tensor) else x for x in arguments]))
         return list(found) if isinstance(found, tuple) else [found]
 
     def _kind(self, arguments: list[Any]) -> Any:
         """A key that is equal for all steps that one plan could serve: every length except the open ones."""
-        shapes = [x.shape if isinstance(x, Tensor) else None for x in arguments]
+        shapes = shapes_of(arguments)
         numbers = self._axes.numbers(shapes) if self._axes else None
         if numbers is None:
             self._axes = self._axes_of(arguments, shapes)
             numbers = self._axes.numbers(shapes) or {}
         known = sorted((name, n) for name, n in numbers.items() if name not in self._opened)
-        kinds = [x.dtype.name if isinstance(x, Tensor) else repr(x) for x in arguments]
-        return repr((kinds, self._axes.templates, known))
+        return repr((kinds_of(arguments, ()), self._axes.templates, known))
 
     def _axes_of(self, arguments: list[Any], shapes: list[Any]) -> Axes:
         names = argument_names(self.model, len(arguments))

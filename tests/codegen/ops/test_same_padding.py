@@ -66,7 +66,7 @@ def test_drawn_windows_equal_onnxruntime_at_every_size(backend: str, seed: int) 
         for got, want in zip(run(asarray(x, backend="numpy")), judge.run(None, {"x": x}), strict=True):
             np.testing.assert_allclose(np.asarray(got.tolist()), want, rtol=1e-4, atol=1e-5, err_msg=str(size))
     if backend == "wgpu":
-        assert len(run._open) == 1 and not run._programs, (run, run.fixed)
+        assert len(run._open) == 1 and not run._plans, (run, run.fixed)
 
 
 def test_integer_convolutions_too() -> None:

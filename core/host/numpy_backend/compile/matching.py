@@ -22,8 +22,8 @@ def matcher(key: Any, arguments: list[Any]) -> Callable[..., bool]:
         names |= {f"dtype{i}": x.dtype, f"shape{i}": x.shape}
         conditions.append(f"type(x{i}) is Tensor and x{i}.dtype is dtype{i} and x{i}.shape == shape{i}")
         conditions.append(f"type(x{i}.data) is ndarray")
-        if len(entry) == 3:
-            names[f"values{i}"] = entry[2]
+        if type(entry[0]) is tuple:
+            names[f"values{i}"] = entry[0][2]
             conditions.append(f"x{i}.data.tobytes() == values{i}")
     parameters = ", ".join(f"x{i}" for i in range(len(key)))
     found: Callable[..., bool] = eval(f"lambda {parameters}: {' and '.join(conditions) or True}", names)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -82,13 +82,15 @@ class Plan:
     steps: the calls, over arrays without memory; pays: whether they are quicker than the model itself, which otherwise
     runs; nbytes: what one set of buffers takes; inputs: the positions of the
     arguments that the results depend on; order: the number of each result's array, where the results are a tensor or a
-    tuple of tensors, of dtypes that NumPy has itself, else None; fits: whether arguments are those it was
-    made for (matching.py), or None where they are not all Tensors.
+    tuple of tensors, of dtypes that NumPy has itself, else None; key, fits: the kinds and shapes of
+    the arguments that it was made for, and whether arguments are such (matching.py), or None where they are not all
+    Tensors.
     """
 
     held: frozenset[int] = frozenset()  # the arguments that no step may overwrite (training.py)
 
-    def __init__(self, function: Any, arguments: list[Any], eager: NumpyBackend, fixed: frozenset[int]) -> None:
+    def __init__(self, function: Any, arguments: list[Any], eager: NumpyBackend, fixed: Collection[int]) -> None:
+        self.key: Any = None
         self.fits: Callable[..., bool] | None = None
         traced = self._traced(function, arguments, eager, fixed)
         self._check(traced)
@@ -126,7 +128,7 @@ class Plan:
         self._free: list[Bound] = []
         self._allocate()
 
-    def _traced(self, function: Any, arguments: list[Any], eager: NumpyBackend, fixed: frozenset[int]) -> Trace:
+    def _traced(self, function: Any, arguments: list[Any], eager: NumpyBackend, fixed: Collection[int]) -> Trace:
         return trace(function, arguments, Tracing(eager), fixed)
 
     def _allocate(self) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -246,7 +246,7 @@ def _like(shape: Any, parts: Iterator[Any]) -> Any:
     return next(parts)
 
 
-def trace(function: Callable[..., Any], arguments: list[Any], tracing: Tracing, fixed: frozenset[int]) -> Trace:
+def trace(function: Callable[..., Any], arguments: list[Any], tracing: Tracing, fixed: Collection[int]) -> Trace:
     """Trace function(*arguments), whose Tensors are on the numpy backend. fixed: positions whose Tensors are taken for
     their values. Raises ValueNeeded where the control flow depends on the values of others."""
 

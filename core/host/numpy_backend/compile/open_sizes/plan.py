@@ -11,7 +11,7 @@ from __future__ import annotations
 import copy
 import math
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from itertools import combinations_with_replacement
 from threading import Lock
@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from .....backend.axes import Axes, closed
+from .....backend.opening import kinds_of, shapes_of
 from .....backend.tracing import Trace, ValueNeeded
 from .....errors import IndexingError
 from .....sizes.polynomial import atom_values, broken
@@ -152,15 +153,17 @@ class OpenPlan:
         axes: Axes,
         opened: list[str],
         states: States | None = None,
+        fixed: Collection[int] = (),
     ) -> None:
-        shapes = [x.shape if isinstance(x, Tensor) else None for x in arguments]
+        shapes = shapes_of(arguments)
         numbers = axes.numbers(shapes)
         if numbers is None:
             raise ValueNeeded("the lengths of the inputs do not match")
         self.axes = axes
         self.opened = opened
         self.closed = {n: numbers[n] for n in numbers if n not in opened}
-        self.kinds = [x.dtype.name if isinstance(x, Tensor) else repr(x) for x in arguments]
+        self.fixed = fixed
+        self.kinds = kinds_of(arguments, fixed)
         self.states = states
         self.backend = eager
         symbols = [*opened, CAPACITY] if states else opened
@@ -194,7 +197,7 @@ class OpenPlan:
         def numbers(guards: list[Any]) -> list[dict[str, int]]:
             return points_for(symbols, self.closed, self.scope, guards)
 
-        self.points, traced = trace_typical(function, arguments, shapes, self.scope, numbers, self.backend)
+        self.points, traced = trace_typical(function, arguments, shapes, self.scope, numbers, self.backend, self.fixed)
         return traced
 
     def _write(self, traced: Trace) -> None:
@@ -258,9 +261,13 @@ class OpenPlan:
 
     def lengths(self, arguments: list[Any]) -> dict[str, int] | None:
         """The lengths of all axes for arguments that the plan serves, else None."""
-        if [x.dtype.name if isinstance(x, Tensor) else repr(x) for x in arguments] != self.kinds:
+        return self.sizes(shapes_of(arguments), kinds_of(arguments, self.fixed))
+
+    def sizes(self, shapes: list[Any], kinds: list[Any], rooms: Any = None) -> dict[str, int] | None:
+        """`lengths`, for arguments of these shapes and kinds (`kinds_of`)."""
+        if kinds != self.kinds:
             return None
-        found = self.axes.numbers([x.shape if isinstance(x, Tensor) else None for x in arguments])
+        found: dict[str, int] | None = self.axes.numbers(shapes)
         if found is None or any(found[n] != self.closed[n] for n in self.closed):
             return None
         if not all(found[n] and self.axes.within(n, found[n]) for n in self.opened):
@@ -333,6 +340,7 @@ def trace_typical(
     scope: Scope,
     numbers: Callable[[list[Any]], list[dict[str, int]]],
     eager: NumpyBackend,
+    fixed: Collection[int] = (),
 ) -> tuple[Points, Trace]:
     """The Trace at points for which the function decides as for typical lengths; a first trace tells how it does.
     numbers: the lengths at points that meet these guards."""
@@ -344,7 +352,7 @@ def trace_typical(
                 math.prod(points.at(shape, i)) > LARGEST for i in range(len(points))
             ):
                 raise ValueNeeded("an input would be too large at the lengths that a plan is traced at")
-        traced = trace(function, arguments, shapes, points, eager)
+        traced = trace(function, arguments, shapes, points, eager, fixed)
         if not any(broken(scope.guards, atom_values(scope.atoms, n)) for n in points.numbers):
             return points, traced
         if len(guards) == len(scope.guards):

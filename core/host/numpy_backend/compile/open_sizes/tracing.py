@@ -6,7 +6,7 @@ several *points*, lengths of the open axes, and what its results' shapes are at 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -167,15 +167,23 @@ def _parts(out: Any) -> list[Any]:
 
 
 def trace(
-    function: Callable[..., Any], arguments: list[Any], shapes: list[Any], points: Points, eager: NumpyBackend
+    function: Callable[..., Any],
+    arguments: list[Any],
+    shapes: list[Any],
+    points: Points,
+    eager: NumpyBackend,
+    fixed: Collection[int] = (),
 ) -> Trace:
-    """Trace function(*arguments), whose Tensors are on the numpy backend and taken to have `shapes`, with Sizes.
+    """Trace function(*arguments), whose Tensors are on the numpy backend and taken to have `shapes`, with Sizes. fixed:
+    positions whose Tensors are taken for their values.
 
     Raises ValueNeeded where the control flow depends on values, SizeNeeded where it depends on a length.
     """
     tracing = OpenTracing(eager, points)
 
-    def placeholder(i: int, x: Tensor) -> tuple[Value, Tensor]:
+    def placeholder(i: int, x: Tensor) -> tuple[Value | None, Tensor]:
+        if i in fixed:
+            return None, Tensor(x.data.copy(), x.dtype, x.shape, tracing)
         shape = shapes[i]
         value = Value(None, i, x.dtype, shape, frozenset([i]))
         arrays = [x.data] * len(points)

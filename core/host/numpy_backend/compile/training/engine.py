@@ -6,7 +6,7 @@ step does the reverse. So nothing is copied, and a step that ends early changes 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 import numpy as np
@@ -173,7 +173,7 @@ class StepCalls(Plan):
     def __repr__(self) -> str:
         return f"{len(self.steps)} NumPy calls"
 
-    def _traced(self, function: Any, arguments: list[Any], eager: NumpyBackend, fixed: frozenset[int]) -> Trace:
+    def _traced(self, function: Any, arguments: list[Any], eager: NumpyBackend, fixed: Collection[int]) -> Trace:
         traced: Trace = function
         return traced
 
