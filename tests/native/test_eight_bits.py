@@ -44,6 +44,11 @@ def both(backend: Any, function: Any, *arrays: Array) -> list[Array]:
         ((1, 64, 1, 1), (96, 64, 1, 1), {}),
         ((3, 12, 2, 2), (17, 12, 2, 2), {}),
         ((1, 5, 9), (64, 5, 1), {"stride": 3}),
+        ((2, 3, 32, 40), (48, 3, 4, 8), {"stride": (4, 8)}),
+        ((1, 3, 32, 24), (48, 3, 8, 8), {"stride": 8, "padding": 4}),
+        ((1, 4, 20, 18), (40, 4, 6, 6), {"stride": 6}),
+        ((1, 4, 36, 36), (40, 4, 6, 6), {"stride": 6, "dilation": 2}),
+        ((3, 8, 60), (33, 8, 5), {"stride": 5}),
     ],
 )
 def test_convolutions_of_few_pixels_are_exact(

@@ -5,7 +5,8 @@ Depthwise ones multiply a channel's pixels by a matrix of its weights,
     out[n, c, q] = sum over p of x[n, c, p] * matrix[c, p, q].
 
 A window then needs no border and no row of its own in a vector, and taps that never meet the picture cost nothing.
-Others with few results a channel multiply what each result sees by the weights, so that the channels fill vectors.
+Others with few results a channel multiply what each result sees by the weights, so that the channels fill vectors, and
+so do those of patches: their windows do not overlap, and what each sees is only moved.
 """
 
 from emberlet import dtypes
@@ -17,6 +18,7 @@ from .node import depends_on_input
 
 PIXELS = 16  # of the largest picture, and of the largest result
 ROWS = 8  # at most, of a product in place of a convolution: one of 16 rows takes twice the convolution's time
+SHORT = 4  # a step from window to window
 FOUR = 4  # terms that an instruction multiplies
 
 
@@ -52,7 +54,8 @@ def product(x, weight, stride, padding, dilation, groups):
 def seen(x, weight, stride, dilation, most, width):
     """(rows, matrix, the shape of the convolution) for integer tensors without a border and constant weights: a row
     (terms,) is what a result of each channel is computed from, the matrix (terms, channels) is filled up with zeros to
-    fours of terms and whole tiles, `width` columns. None for groups, few channels, and more than `most` rows."""
+    fours of terms and whole tiles, `width` columns. None for groups, few channels, and more than `most` rows, unless
+    they are patches."""
     if weight.shape[1] != x.shape[1] or depends_on_input(weight.data):
         return None
     if [d for d in list(x.shape) + list(weight.shape) if is_open(d)]:
@@ -60,17 +63,37 @@ def seen(x, weight, stride, dilation, most, width):
     kernel, channels, terms = weight.shape[2:], weight.shape[0], size(weight.shape[1:])
     outside = [window(x.shape[2 + i], kernel[i], stride[i], (0, 0), dilation[i]) for i in range(len(stride))]
     rows, host = x.shape[0] * size(outside), x.backend.host
-    known = given(weight.data, host) if 0 < rows <= most and terms and 2 * channels >= width else None
+    more = -terms % FOUR
+    patches = not more and set(dilation) == {1} and _are_patches(x.shape[2:], kernel, stride)
+    fits = (rows <= most or patches) and rows * terms and 2 * channels >= width
+    known = given(weight.data, host) if fits else None
     if known is None:
         return None
     known = host.permute(host.reshape(known, (channels, terms)), (1, 0))
-    more = -terms % FOUR
+    matrix = _constant(x.backend, host.pad(known, ((0, more), (0, -channels % width)), 0))
+    shape = (x.shape[0], channels) + tuple(outside)
+    if patches:
+        return _patches(x, kernel, (rows, terms)), matrix, shape
     places = _places(x.shape[1:], outside, kernel, stride, dilation, more)
     found = x.backend.reshape(x, (x.shape[0], size(x.shape[1:])))
     if places != list(range(found.shape[1])):
         found = x.backend.take(found, x.backend.from_list(places, dtypes.int32, (size(outside), terms + more)), 1)
-    matrix = _constant(x.backend, host.pad(known, ((0, more), (0, -channels % width)), 0))
-    return x.backend.reshape(found, (rows, terms + more)), matrix, (x.shape[0], channels) + tuple(outside)
+    return x.backend.reshape(found, (rows, terms + more)), matrix, shape
+
+
+def _are_patches(inside, kernel, stride):
+    """Whether windows that divide a picture see each pixel once. With short steps a product would take longer."""
+    divided = tuple(stride) == tuple(kernel) and not [1 for i in range(len(kernel)) if inside[i] % kernel[i]]
+    return divided and kernel[-1] > SHORT
+
+
+def _patches(x, kernel, shape):
+    """What each result sees of a picture that windows divide, a row each."""
+    split, axes = list(x.shape[:2]), range(2, 2 + 2 * len(kernel), 2)
+    for i, extent in enumerate(kernel):
+        split += [x.shape[2 + i] // extent, extent]
+    x = x.backend.permute(x.backend.reshape(x, split), (0,) + tuple(axes) + (1,) + tuple(n + 1 for n in axes))
+    return x.backend.reshape(x, shape)
 
 
 def _places(inside, outside, kernel, stride, dilation, more):
