@@ -1,5 +1,8 @@
 """An ONNX model with its activations and weights in 8 bits: QuantizeLinear and DequantizeLinear around the operators
-that integer kernels compute, as onnxruntime's static quantization writes them. Needs the package onnx.
+that integer kernels compute, in the form of onnxruntime's static quantization. Needs the package onnx.
+
+Where products read what norms or softmaxes compute, only inputs of products are quantized, and what lies between two of
+them: integers elsewhere would cost passes and digits, and save no product.
 
 Activations are uint8 with a zero point, weights int8 with a scale for each output and zero in the middle, biases int32
 with the product of both scales. A relu after such an operator is fused, so nothing is quantized between the two.
@@ -8,13 +11,13 @@ with the product of both scales. A relu after such an operator is fused, so noth
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from emberlet.errors import UnsupportedError
 from emberlet.host.quantization.calibration import Range, grid_of
 
-from .floats import FUSED, MOVING, OTHERS, PRODUCTS, integers, masked, sensitive
+from .floats import FUSED, MOVING, OTHERS, PRODUCTS, between, integers, masked, sensitive
 from .graph_names import Unused, drop_unused, keep_only, names_read, readers
 from .levels import Levels, levels_of
 
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
 
 QUANTIZED = {"QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear", "QLinearConv", "QLinearMatMul",
              "ConvInteger", "MatMulInteger", "DynamicQuantizeLSTM"}  # fmt: skip
+ONLY_BOARDS = {"ConvTranspose"}  # which others multiply as floats
 OPSET = 13  # the first with a scale for each channel
 
 
@@ -111,12 +115,34 @@ def _narrow(x: Any) -> Any:
 
 def tensors(model: ModelProto) -> list[str]:
     """The activations of a prepared model that get a grid, in order."""
-    found = [[*reads, writes] for _, reads, writes in _quantized(model.graph, (), True)]
+    found = [[*q.reads, q.writes] for q in _quantized(model.graph)[0]]
     return list(dict.fromkeys(name for names in found for name in names if name))
 
 
-def _quantized(graph: GraphProto, keep: Collection[str], others: bool) -> Iterator[tuple[NodeProto, list[str], str]]:
-    """(node, its inputs that are quantized, its result, after a fused relu, or "") of each node that is quantized."""
+class _Quantized(NamedTuple):
+    """A node that is quantized. reads: its inputs that are; writes: its result, after a fused relu, or ""; weight:
+    as weight_of gives it."""
+
+    node: NodeProto
+    reads: list[str]
+    writes: str
+    weight: tuple[str, list[int]] | None
+
+
+def _quantized(graph: GraphProto) -> tuple[list[_Quantized], bool]:
+    """(the nodes that are quantized, whether all tensors of the network are): products with weights, and what lies
+    between them."""
+    found = list(_possible(graph))
+    products = {q.node.output[0] for q in found if q.weight}
+    inside = between(graph, products, {t.name for t in graph.initializer})
+    if inside is None:
+        return found, True
+    found = [q for q in found if q.weight or q.writes in inside]
+    return [q._replace(reads=[]) if q.node.op_type in ONLY_BOARDS else q for q in found], False
+
+
+def _possible(graph: GraphProto) -> Iterator[_Quantized]:
+    """The nodes that integer kernels compute."""
     constants = {t.name: t for t in graph.initializer}
     uses, outputs = readers(graph), {o.name for o in graph.output}
     made = {o: node for node in graph.node for o in node.output}
@@ -128,15 +154,16 @@ def _quantized(graph: GraphProto, keep: Collection[str], others: bool) -> Iterat
             continue
         if node.op_type in PRODUCTS:
             weight = weight_of(node, constants, made)
-            if weight is not None and (weight[0] in keep or constants[weight[0]].data_type != 1):
+            if weight is not None and constants[weight[0]].data_type != 1:
                 continue
-            if node.input[0] in constants or (weight is None and (node.input[1] in constants or not others)):
+            if node.input[0] in constants or (weight is None and node.input[1] in constants):
                 continue
-        elif not others or node.op_type not in OTHERS or node.output[0] in biased:
-            continue
-        reads = [n for n in node.input[: 1 if node.op_type == "Resize" else None] if n and n not in constants]
-        if node.op_type in PRODUCTS:
             reads = [*node.input[: 1 if weight is not None else 2]]
+        elif node.op_type not in OTHERS or node.output[0] in biased:
+            continue
+        else:
+            weight = None
+            reads = [n for n in node.input[: 1 if node.op_type == "Resize" else None] if n and n not in constants]
         if not reads or any(n in left for n in reads):
             continue
         last = node.output[0]
@@ -150,7 +177,7 @@ def _quantized(graph: GraphProto, keep: Collection[str], others: bool) -> Iterat
             last = after.output[0]
         hidden = last in left or node.output[0] in left
         ends = node.op_type in PRODUCTS and _ends(last, uses, outputs) and last not in beyond
-        yield node, reads, "" if hidden and not ends else last
+        yield _Quantized(node, reads, "" if hidden and not ends else last, weight)
 
 
 def _ends(name: str, uses: Mapping[str, list[NodeProto]], outputs: Collection[str]) -> bool:
@@ -217,27 +244,26 @@ def quantized(
     found = onnx.ModelProto()
     found.CopyFrom(model)
     graph = found.graph
-    chosen = list(_quantized(graph, keep, others))
+    possible, whole = _quantized(graph)
+    chosen = [q for q in possible if (q.weight[0] not in keep if q.weight else others)]
     grids = _grids(graph, ranges)
-    wanted = {name for _, reads, writes in chosen for name in (*reads, writes) if name in grids}
+    wanted = {name for q in chosen for name in (*q.reads, q.writes) if name in grids}
     constants = {t.name: t for t in graph.initializer}
     outputs = {o.name for o in graph.output}
     unused = Unused(graph)
     given = {name: _pair(graph, unused, name, *grids[name], name in outputs) for name in sorted(wanted)}
-    made = {o: node for node in graph.node for o in node.output}
     done: dict[tuple[str, int], str] = {}
-    read = set(outputs)
-    written = {writes for *_, writes in chosen}
-    ends = [(n, [*n.input], "") for n in graph.node if n.op_type == "Softmax" and n.input[0] in written]
-    for node, reads, _ in [*chosen, *ends]:
-        weight = weight_of(node, constants, made) if node.op_type in PRODUCTS else None
+    read = set(outputs) if whole else set()
+    written = {q.writes for q in chosen}
+    softmaxes = [n for n in graph.node if whole and n.op_type == "Softmax" and n.input[0] in written]
+    for node, reads, _, weight in [*chosen, *(_Quantized(n, [*n.input], "", None) for n in softmaxes)]:
         for i, name in enumerate(node.input):
             if name in given and name in reads:
                 read.add(name)
                 if not given[name].own:
                     node.input[i] = given[name].result
         if weight is not None:
-            _rounded(graph, unused, node, weight, constants, grids.get(reads[0]), done, levels)
+            _rounded(graph, unused, node, weight, constants, grids.get(reads[0]) if reads else None, done, levels)
     given = {name: pair for name, pair in given.items() if name in read}
     for name, pair in given.items():
         if pair.own:  # the producer writes under another name, and the model's output keeps its own

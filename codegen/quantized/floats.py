@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +18,13 @@ OTHERS = {"Add", "Mul", "AveragePool", "GlobalAveragePool", "Concat", "MaxPool",
 # Their output has elements of their input, so both have one grid.
 MOVING = {"MaxPool", "Reshape", "Transpose", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Slice", "Dropout"}
 FUSED = {"Relu", "Clip"}
+# What lets integers pass between two products.
+THROUGH = MOVING | FUSED | {"Add", "AveragePool", "GlobalAveragePool", "Concat", "Resize", "ReduceMean", "Split",
+                            "Gather", "Expand", "Tile", "Pad", "DepthToSpace", "SpaceToDepth"}  # fmt: skip
+# What a network has that stays in integers from end to end: it computes each element from those at its place, too.
+POINTWISE = OTHERS | {"MatMul", "BatchNormalization", "PRelu", "Sub", "Div", "Neg", "Abs", "Elu", "Selu", "Celu",
+                      "Tanh", "Softplus", "Softsign", "Mish", "Swish"}  # fmt: skip
+WITH_MANY = {"Add", "Mul", "Sub", "Div", "Concat", "MatMul"}  # the others compute with their first input
 # Small inputs decide what these return, and steps of one size have none left for small numbers; before a softmax a mask
 # adds numbers that would leave none for the others.
 SENSITIVE = {"Log", "Sqrt", "Reciprocal", "Div", "Pow", "Softmax"}
@@ -54,6 +61,34 @@ def masked(graph: GraphProto, constants: Mapping[str, Any], uses: Mapping[str, l
         if (passing or any(far.get(name) for name in added)) and not cut:
             found.update(node.output)
     return found
+
+
+def between(graph: GraphProto, products: Collection[str], constants: Collection[str]) -> set[str] | None:
+    """The tensors between two products: computed from results of products or inputs of the model, and read by products,
+    through operators of THROUGH alone. None if no product reads what norms, softmaxes and the like compute: all tensors
+    of such a network are integers, as boards need them. products: the results of those with constant weights."""
+    known = integers(graph) | set(constants)
+    held = {i.name for i in graph.input}
+    floats: set[str] = set()  # what other operators compute
+    reads, ends = {}, True
+    for node in graph.node:
+        name = node.output[0]
+        many = node.op_type in WITH_MANY and name not in products
+        reads[name] = set(node.input[: None if many else 1]) - known
+        if name in products:
+            ends = ends and floats.isdisjoint(reads[name])
+            held.add(name)
+        elif not floats.isdisjoint(reads[name]) or node.op_type not in THROUGH | POINTWISE:
+            floats.update(set(node.output) - known)
+        elif node.op_type in THROUGH and reads[name] and reads[name] <= held:
+            held.update(node.output)
+    if ends:
+        return None
+    asked: set[str] = set()
+    for node in reversed(graph.node):
+        if node.output[0] in products or (node.op_type in THROUGH and not asked.isdisjoint(node.output)):
+            asked |= reads[node.output[0]]
+    return held & asked
 
 
 def integers(graph: GraphProto) -> set[str]:

@@ -79,7 +79,7 @@ class _Writer:
         if node.op_type in ("Conv", "MatMul", "Gemm"):
             if given[0] is None or given[1] is None:
                 return None
-            return self.product(node, given) or self.sums(node, given[0], given[1])
+            return self.product(node, given) or self.sums(node, given)
         after = self.quantized(node)
         if after is None or not given or given[0] is None:
             return None
@@ -130,12 +130,8 @@ class _Writer:
     def product(self, node: NodeProto, given: list[Real | None]) -> list[NodeProto] | None:
         """A product that gives integers; None where it cannot."""
         after = self.quantized(node)
-        options = _options(node)
-        x, w, bias = given[0], given[1], given[2] if len(given) > 2 else None
-        plain = not options.get("transA") and options.get("alpha", 1.0) == options.get("beta", 1.0) == 1.0
-        if after is None or not plain or x is None or w is None or (any(node.input[2:3]) and bias is None):
-            return None
-        if bias is not None and (bias.integers not in self.values or self.array(bias.integers).dtype != np.int32):
+        options, (x, w, bias) = _options(node), self.operands(node, given)
+        if after is None or x is None or w is None:
             return None
         if node.op_type == "MatMul" and w.integers in self.values and len(self.values[w.integers].dims) != 2:
             return None  # a scale for each column is for matrices
@@ -148,26 +144,46 @@ class _Writer:
         inputs = [*parts, *(whole or [""]), *results]
         return [self.made("QGemm", inputs, node, after, {"transB": int(options.get("transB", 0))}, MICROSOFT)]
 
-    def sums(self, node: NodeProto, x: Real, w: Real) -> list[NodeProto] | None:
-        """A product of integers whose sums are scaled in float, if MatMulInteger or ConvInteger is enough: not for a
-        Gemm, nor where a bias is added."""
+    def operands(self, node: NodeProto, given: list[Real | None]) -> tuple[Real | None, Real | None, Real | None]:
+        """The input, the weight and the bias of a product, in integers; None, None, None where it is none of these."""
+        options = _options(node)
+        x, w, bias = (*given, None)[:3]
+        plain = not options.get("transA") and options.get("alpha", 1.0) == options.get("beta", 1.0) == 1.0
+        if not plain or (any(node.input[2:3]) and bias is None):
+            return None, None, None
+        if bias is not None and (bias.integers not in self.values or self.array(bias.integers).dtype != np.int32):
+            return None, None, None
+        return x, w, bias
+
+    def sums(self, node: NodeProto, given: list[Real | None]) -> list[NodeProto] | None:
+        """A product of integers whose sums are scaled in float, unless a bias in float is added."""
         from onnx import TensorProto, helper
 
-        levels, zero = (self.values.get(name) for name in (w.integers, w.zero))
-        if node.op_type == "Gemm" or levels is None or zero is None or any(node.input[2:3]):
+        x, w, bias = self.operands(node, given)
+        levels, zero = (self.values.get(name) for name in (w.integers, w.zero)) if w else (None, None)
+        if x is None or w is None or levels is None or zero is None or self.array(w.zero).any():
             return None
-        if self.array(w.zero).any() or (node.op_type == "MatMul" and len(levels.dims) != 2):
+        conv, options = node.op_type == "Conv", _options(node)
+        if not conv and len(levels.dims) != 2:
             return None
         y = node.output[0]
-        stem = self.unused.stem(y, "_sums", "_floats", "_scales")
+        stem = self.unused.stem(y, "_weight", "_sums", "_bias", "_total", "_floats", "_scales")
+        weight, total = w.integers, stem + "_sums"
+        if options.get("transB"):
+            weight = self.add(stem + "_weight", self.array(weight).T)
+        spread = [-1, *[1] * (len(levels.dims) - 2)] if conv else [-1]
         scales = self.array(w.scale).astype(np.float32) * self.array(x.scale).astype(np.float32)
-        if node.op_type == "Conv":
-            scales = scales.reshape(-1, *[1] * (len(levels.dims) - 2))
-        kind = "ConvInteger" if node.op_type == "Conv" else "MatMulInteger"
-        self.add(stem + "_scales", scales)
+        self.add(stem + "_scales", scales.reshape(spread))
+        kind = "ConvInteger" if conv else "MatMulInteger"
+        inputs = [x.integers, weight, x.zero]
+        nodes = [helper.make_node(kind, inputs, [total], node.name, **(options if conv else {}))]
+        if bias is not None:
+            inputs = [total, self.add(stem + "_bias", self.array(bias.integers).reshape(spread))]
+            total = stem + "_total"
+            nodes.append(helper.make_node("Add", inputs, [total], stem + "_Add"))
         return [
-            helper.make_node(kind, [x.integers, w.integers, x.zero], [stem + "_sums"], node.name, **_options(node)),
-            helper.make_node("Cast", [stem + "_sums"], [stem + "_floats"], stem + "_Cast", to=TensorProto.FLOAT),
+            *nodes,
+            helper.make_node("Cast", [total], [stem + "_floats"], stem + "_Cast", to=TensorProto.FLOAT),
             helper.make_node("Mul", [stem + "_floats", stem + "_scales"], [y], stem + "_Mul"),
         ]
 
@@ -203,10 +219,12 @@ class _Writer:
 
         return helper.make_node(kind, inputs, [self.taken(node, after)], node.name, domain=domain, **options)
 
-    def add(self, name: str, x: Any) -> None:
+    def add(self, name: str, x: Any) -> str:
+        """Store a constant; returns its name."""
         from onnx import numpy_helper
 
         self.graph.initializer.append(numpy_helper.from_array(np.ascontiguousarray(x), name))
+        return name
 
 
 def _options(node: NodeProto) -> dict[str, Any]:

@@ -132,6 +132,59 @@ def test_what_logarithms_are_taken_of_stays_in_float() -> None:
     assert activations.tensors(activations.prepared(parse(text))) == ["x"]
 
 
+NORMED = """net (float[n, 8] x) => (float[n, 8] y)
+{ h = MatMul(x, w)
+  r = Relu(h)
+  k = MatMul(r, v)
+  s = Add(k, r)
+  m = MatMul(s, u)
+  a = Add(m, x)
+  NORM
+  y = MatMul(o, z) }"""
+
+
+@pytest.mark.parametrize(
+    ("norm", "wanted"),
+    [
+        ("o = LayerNormalization(a, g)", ["x", "r", "k", "s", "o"]),
+        ("q = Softmax(m)\n o = Mul(q, a)", ["x", "r", "k", "s", "o"]),
+        ("e = Erf(a)\n f = Add(e, one)\n o = Mul(f, a)", ["x", "r", "k", "s", "o"]),
+        ("o = Tanh(a)", ["x", "r", "k", "s", "m", "o", "y"]),
+    ],
+)
+def test_integers_pass_between_products_and_norms_read_floats(norm: str, wanted: list[str]) -> None:
+    """Where products read what a norm computes, only they, and sums of what they give, take integers."""
+    model = parse(NORMED.replace("NORM", norm))
+    draw = np.random.default_rng(9)
+    for name in ("w", "v", "u", "z"):
+        array = draw.normal(size=(8, 8)).astype(np.float32) / 3
+        model.graph.initializer.append(onnx.numpy_helper.from_array(array, name))
+    for name, shape in (("g", (8,)), ("one", (1,))):
+        model.graph.initializer.append(onnx.numpy_helper.from_array(np.ones(shape, np.float32), name))
+    given = {"x": draw.normal(size=(64, 8)).astype(np.float32)}
+    model = activations.prepared(model)
+    small = activations.quantized(model, ranges(model, given))
+    rounded = [n.input[0].removesuffix("_float") for n in small.graph.node if n.op_type == "QuantizeLinear"]
+    assert sorted(rounded) == sorted(wanted)
+    close(outputs(model, given)["y"], outputs(small, given)["y"], 0.05)
+
+
+def test_a_transposed_convolution_between_norms_has_an_input_in_float() -> None:
+    """No kernel multiplies integers there."""
+    model = parse("""net (float[1, 4, 6, 6] x) => (float[1, 4, 12, 12] y)
+    { n = InstanceNormalization(x, g, b)
+      y = ConvTranspose<strides = [2, 2]>(n, w, b) }""")
+    draw = np.random.default_rng(10)
+    for name, array in (("w", draw.normal(size=(4, 4, 2, 2))), ("g", np.ones(4)), ("b", np.zeros(4))):
+        model.graph.initializer.append(onnx.numpy_helper.from_array(array.astype(np.float32), name))
+    given = {"x": draw.normal(size=(1, 4, 6, 6)).astype(np.float32)}
+    model = activations.prepared(model)
+    small = activations.quantized(model, ranges(model, given))
+    assert "QuantizeLinear" not in {n.op_type for n in small.graph.node}
+    assert onnx.TensorProto.INT8 in {t.data_type for t in small.graph.initializer}
+    close(outputs(model, given)["y"], outputs(small, given)["y"], 0.02)
+
+
 @pytest.mark.parametrize("product", ["MatMul", "Gemm"])
 @pytest.mark.parametrize("mask", [-1e4, -np.inf, np.finfo(np.float32).min])
 def test_classes_that_a_bias_masks_leave_the_steps_to_the_others(product: str, mask: float) -> None:
