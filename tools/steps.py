@@ -119,12 +119,11 @@ def _status(words: list[str], output: IO[bytes], cwd: Path, env: Mapping[str, st
 
 @contextmanager
 def install_lock(name: str = "install") -> Iterator[None]:
-    """Let one process of this checkout install at a time; the others wait."""
+    """Let one process of this checkout install at a time; the others wait. name: of what it installs."""
     CACHE.mkdir(exist_ok=True)
     with (CACHE / f"{name}.lock").open("w", encoding="utf-8") as lock:
         if not _locked(lock.fileno(), wait=False):
-            if name == "install":
-                say("  waiting for another dev.py to finish installing …")
+            say("  waiting for another process to finish installing …")
             _locked(lock.fileno(), wait=True)
         yield
 

@@ -122,23 +122,23 @@ def test_a_step_that_exits_has_failed() -> None:
     assert isinstance(steps.together({"exiting": exits})["exiting"], SystemExit)
 
 
-def test_firmware_is_not_built_on_where_the_environment_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    building = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+def test_nothing_is_installed_on_where_the_environment_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    installing = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
 
     def fails() -> None:
         raise steps.StepError("no network")
 
-    monkeypatch.setattr(install, "begin_firmware", lambda: building)
+    monkeypatch.setattr(install, "_begin", lambda names: installing)
     monkeypatch.setattr(install, "_venv_is_current", lambda: False)
     monkeypatch.setattr(install, "install_lock", nullcontext)
     monkeypatch.setattr(install, "_works", lambda python: True)
     monkeypatch.setattr(install, "_fill_venv", fails)
     try:
         with pytest.raises(steps.StepError, match="no network"):
-            install.ensure_venv(ahead=True)
-        assert building.wait(30) != 0
+            install.ensure_venv(["chromium"])
+        assert installing.wait(30) != 0
     finally:
-        building.kill()
+        installing.kill()
 
 
 def test_an_unexpected_error_hides_no_other(capsys: pytest.CaptureFixture[str]) -> None:

@@ -19,8 +19,6 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-import signal
-import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
@@ -28,7 +26,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..paths import CACHE
-from ..steps import install_lock
+from ..steps import install_lock, run
 from . import fetch
 
 FOLDER = CACHE / "firmware"
@@ -165,7 +163,8 @@ def build(board: Board) -> None:
     """Put a board's firmware into the cache.
 
     Raises:
-        FetchError: The source could not be fetched, or did not compile.
+        FetchError: The source could not be fetched.
+        StepError: It did not compile.
     """
     _make(board, "", board.elf)
 
@@ -177,7 +176,8 @@ def frozen(board: Board, files: Mapping[str, bytes]) -> Path:
         files: A manifest.py and the .mpy files that it names.
 
     Raises:
-        FetchError: The source could not be fetched, or did not compile.
+        FetchError: The source could not be fetched.
+        StepError: It did not compile.
     """
     digest = hashlib.sha256(board.elf.name.encode())
     for name, data in sorted(files.items()):
@@ -226,11 +226,7 @@ def _make(board: Board, manifest: str, elf: Path) -> None:
         f"MPY_LIB_DIR={source}",  # a folder with a README.md; no manifest here needs the library
         f"MICROPY_MPYCROSS={sys.executable}",  # a file that exists; manifests here name compiled modules only
     ]
-    done = subprocess.run(command, cwd=port, capture_output=True, text=True, encoding="utf-8", check=False)
-    if done.returncode != 0:
-        raise fetch.FetchError(
-            f"MicroPython for {board.title} does not compile:\n{(done.stdout + done.stderr)[-2000:]}"
-        )
+    run(command, cwd=port)
     partial = elf.with_suffix(f".{os.getpid()}")
     shutil.copy(out / "firmware.elf", partial)
     partial.replace(elf)
@@ -240,13 +236,9 @@ def build_missing() -> None:
     """Put every board's firmware into the cache.
 
     Raises:
-        FetchError: The source could not be fetched, or did not compile.
+        FetchError: The source could not be fetched.
+        StepError: It did not compile.
     """
     with install_lock("firmware"):
         for board in missing():
             build(board)
-
-
-if __name__ == "__main__":  # ahead of who waits for it
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # ends the compiler, too
-    build_missing()
