@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import base64
+import functools
 import hashlib
 import importlib.metadata
 import io
@@ -184,6 +185,7 @@ def write_bundle(path: Path, files: Files, *, plain: bool = False) -> None:
     path.write_text(json.dumps(texts, ensure_ascii=False), encoding="utf-8")
 
 
+@functools.cache  # the page and the package are built of the same files
 def without_comments(source: str) -> str:
     """Python without comments and docstrings, every line where it was: tracebacks name the lines of the sources."""
     lines = source.split("\n")
