@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from emberlet.codegen.emit.expression import Expr, Name, flat
-from emberlet.codegen.emit.statement import Assign, Do, For, Return, render
+from emberlet.codegen.emit.expression import Expr, flat
+from emberlet.codegen.emit.statement import Assign, render
 from emberlet.codegen.emit.variables import Hints
 from emberlet.codegen.hierarchy.classes import Draft
-from emberlet.codegen.hierarchy.options import Option, _adds, _composed, _same, option, pieces
+from emberlet.codegen.hierarchy.options import Option, option, pieces
 from emberlet.codegen.hierarchy.templates import Holes, constant, field_value, key_of, statement
 from support.expressions import statements
 
@@ -144,91 +144,8 @@ def test_the_code_of_both_is_one_class_with_a_flag(has_layer: bool) -> None:
     assert padded.count(None) == (len(longer.fields[3].values) if has_layer else 0)
 
 
-@pytest.mark.parametrize(
-    ("a", "b", "same"),
-    [
-        ("v2 = f(v1)", "w2 = f(w1)", True), ("v2 = f(v1)", "w2 = g(w1)", False), ("v2 = f(v1)", "w2 = f(w3)", False),
-        ("v2, v3 = f(v1)", "w2, w3 = f(w1)", True), ("v2, v3 = f(v1)", "w2 = f(w1)", False),
-        ("v2 = f(v1, 1)", "w2 = f(w1, 2)", False),
-        ("v2 = f(v1, a=1)", "w2 = f(w1, b=1)", False), ("v2 = v1 + 1", "w2 = w1 - 1", False),
-        ("v2 = v1[0]", "w2 = w1[0]", True),
-        ("f(v1)", "f(w1)", True), ("f(v1)", "g(w1)", False), ("f(v1), v1", "f(w1)", False),
-        ("f(v1), v1", "f(w1), w1", True),
-        ("v2 = f(v1)", "f(w1)", False), ("v2 = (v1, v1)", "w2 = (w1,)", False), ("v2 = -v1", "w2 = w1", False),
-    ],
-)  # fmt: skip
-def test_statements_are_the_same_up_to_the_names_of_variables(a: str, b: str, same: bool) -> None:
-    env = {"w1": "v1"}
-    assert _same(statements(a)[0], statements(b)[0], env, set(), {}) is same
-    if same and a.startswith("v2 ="):
-        assert env["w2"] == "v2"
-
-
 def call(name: str, *args: str) -> Expr:
     return statements(f"{name}({', '.join(args)})")[0].values[0]  # type: ignore[union-attr]
-
-
-def test_loops_and_effects_are_compared_too() -> None:
-    def loop(target: str, items: str, inside: str, *more: Any) -> For:
-        return For(target, Name(items), [Assign((inside,), call("f", inside, target.split(", ")[0])), *more])
-
-    env = {"w1": "v1"}
-    assert _same(loop("n", "v1", "v1"), loop("m", "w1", "w1"), dict(env), set(), {})
-    assert not _same(loop("n", "v1", "v1"), loop("m", "w2", "w1"), dict(env), set(), {})
-    assert not _same(loop("n, k", "v1", "v1"), loop("m", "w1", "w1"), dict(env), set(), {})
-    assert not _same(loop("n", "v1", "v1"), loop("m", "w1", "w1", Do(Name("w1"))), dict(env), set(), {})
-    assert not _same(loop("n", "v1", "v1", Do(Name("v3"))), loop("m", "w1", "w1", Do(Name("w1"))), dict(env), set(), {})
-    assert _same(Do(call("f", "v1")), Do(call("f", "w1")), dict(env), set(), {})
-    assert not _same(Do(call("f", "v1")), Do(call("g", "w1")), dict(env), set(), {})
-    assert not _same(Do(call("f", "v1")), Return((call("f", "w1"),)), dict(env), set(), {})
-
-
-def test_what_replaces_an_optional_result_is_the_same_everywhere() -> None:
-    (s,), (t,) = statements("v4 = f(v3, v3)"), statements("w4 = f(w1, w1)")
-    swapped: dict[str, str] = {}
-    assert _same(s, t, {"w1": "v1"}, {"v3"}, swapped)
-    assert swapped == {"v3": "v1"}
-    (t,) = statements("w4 = f(w1, w2)")
-    assert not _same(s, t, {"w1": "v1", "w2": "v2"}, {"v3"}, {})
-    assert not _same(s, t, {"w1": "v1", "w2": "v1"}, {"v3"}, {"v3": "v9"})
-    kept: dict[str, str] = {}
-    assert not _same(*statements("v4 = f(v3, 1)"), *statements("w4 = f(w1, 2)"), {"w1": "v1"}, {"v3"}, kept)
-    assert kept == {}
-
-
-def test_an_attribute_is_assigned_by_its_own_name() -> None:
-    (a,), (b,) = statements("self.x = f(v1)"), statements("self.y = f(v1)")
-    assert _same(a, a, {}, set(), {})
-    assert not _same(a, b, {}, set(), {})
-
-
-@pytest.mark.parametrize(
-    ("source", "text"),
-    [
-        ("a = f(x)\nb = g(a)", "g(f(x))"), ("a = f(x)\nb = g(a, a)", None), ("a = f(x)\nb = g(x)", None),
-        ("a = f(x)\nb = g(x)\nc = h(a, b)", "h(f(x), g(x))"), ("a = f(x)", "f(x)"),
-        ("a = f(x)\nb = g(a)\nc = h(a, b)", None),
-        ("f(x)", None),
-    ],
-)  # fmt: skip
-def test_steps_that_are_read_once_are_one_expression(source: str, text: str | None) -> None:
-    made = _composed(statements(source))
-    assert (None if made is None else flat(made)) == text
-
-
-@pytest.mark.parametrize(
-    ("source", "adds"),
-    [
-        ("a = x + y", True),
-        ("a = y + x", True),
-        ("a = f(x + 1)", True),
-        ("a = x - y", False),
-        ("a = y + 1", False),
-        ("a = x", False),
-    ],
-)
-def test_a_variable_that_is_added(source: str, adds: bool) -> None:
-    assert _adds(statements(source)[0], "x") is adds
 
 
 # -- numbers taken out

@@ -44,39 +44,6 @@ def test_integers_and_slices_within_the_axes_are_written_in_place(key: Any) -> N
     assert x.tolist() == array.tolist()
 
 
-@pytest.mark.parametrize(
-    "key",
-    [
-        3, -4, (0, 4), (0, -5), (0, 0, 0), True, np.int64(1), None, Ellipsis, (0, None), [0], slice(None, None, 0),
-        slice(0, 4), slice(-4, None), slice(None, None, 4), slice(True, None), slice(0, np.int64(2)),
-        (0, slice(0, 5)), (slice(None, 4), 0),
-    ],
-)  # fmt: skip
-def test_other_keys_are_left_to_the_general_code(key: Any) -> None:
-    x = made()
-    assert not quick(x, key, 5.0)
-    assert not x.data.any()
-
-
-@pytest.mark.parametrize(
-    ("dtype", "value", "written"),
-    [
-        (dtypes.float32, 1.5, True), (dtypes.float64, 1.5, True), (dtypes.float16, 1.5, False),
-        (dtypes.float32, 1, False), (dtypes.float32, True, False), (dtypes.float32, np.float32(1), False),
-        (dtypes.BY_NAME["bool"], True, True),
-        (dtypes.BY_NAME["bool"], 1, False), (dtypes.BY_NAME["bool"], 1.0, False),
-        (dtypes.int8, 127, True), (dtypes.int8, 128, False), (dtypes.int8, -128, True), (dtypes.int8, -129, False),
-        (dtypes.uint8, 0, True), (dtypes.uint8, -1, False), (dtypes.uint8, 255, True), (dtypes.uint8, 256, False),
-        (dtypes.int64, True, False), (dtypes.int64, 1.0, False), (dtypes.int64, -(1 << 63), True),
-        (dtypes.int64, 1 << 63, False),
-    ],
-)  # fmt: skip
-def test_numbers_of_the_dtype_are_written_in_place(dtype: Any, value: Any, written: bool) -> None:
-    x = Tensor(np.zeros((2,), dtype.name), dtype, (2,), NUMPY)
-    assert quick(x, 0, value) is written
-    assert x.tolist()[0] == (value if written else 0)
-
-
 def test_tensors_of_the_same_dtype_and_backend_are_written_in_place() -> None:
     x = made()
     assert not quick(x, 1, made())  # of three rows
@@ -158,34 +125,3 @@ def test_without_reference_counts_lists_are_copied(monkeypatch: pytest.MonkeyPat
     where = x.data[0]
     x[0] = 9.0
     assert where == [1.0, 2.0] and x.tolist() == [9.0, 2.0]
-
-
-def test_a_backend_that_writes_itself_is_asked_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[str] = []
-
-    class Own(type(NUMPY)):  # type: ignore[misc]
-        answers = (True, True)
-
-        def assign_in_place(self, x: Any, key: Any, value: Any) -> bool:
-            asked.append("quick")
-            return self.answers[0]
-
-        def write_region(self, x: Any, *region: Any) -> bool:
-            asked.append("region")
-            return self.answers[1]
-
-    backend = Own()
-    x = Tensor(np.zeros(3, np.float32), dtypes.float32, (3,), backend)
-    for answers, calls, value in (((True, True), ["quick"], 0.0), ((False, True), ["quick", "region"], 0.0),
-                                  ((False, False), ["quick", "region"], 7.0)):  # fmt: skip
-        asked.clear()
-        Own.answers = answers
-        on_host.assign(x, 1, 7.0)
-        assert asked == calls
-        assert x.tolist()[1] == value
-
-
-def test_an_empty_region_is_left_to_the_general_code() -> None:
-    x = listed(1.0, 2.0)
-    x[5:9] = 3.0
-    assert x.tolist() == [1.0, 2.0]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,7 +9,7 @@ import pytest
 from emberlet.errors import BackendError
 from emberlet.wgpu_backend import device as devices
 from emberlet.wgpu_backend.device import Device, device_class
-from emberlet.wgpu_backend.run.buffers import Allocation, page_size, size_class
+from emberlet.wgpu_backend.run.buffers import Allocation, size_class
 from emberlet.wgpu_backend.run.pipelines import pipelines_of
 from support.stand_in_gpu import REAL, SOFTWARE, Raw
 
@@ -33,12 +32,6 @@ def test_buffers_are_pooled_in_four_sizes_for_each_power_of_two() -> None:
         (7 << 18) + 1: 1 << 21,
     }  # fmt: skip
     assert {n: size_class(n) for n in wanted} == wanted
-
-
-def test_a_page_is_the_largest_binding_in_whole_256_bytes() -> None:
-    for binding, buffer, wanted in [(1024, 2048, 1024), (2048, 1024, 1024), (1023, 2048, 768), (255, 255, 0)]:
-        limits = {"max-storage-buffer-binding-size": binding, "max-buffer-size": buffer}
-        assert page_size(limits) == wanted
 
 
 @pytest.mark.parametrize(
@@ -99,25 +92,6 @@ def test_a_pooled_buffer_beyond_the_pools_limit_is_destroyed(
     assert (device.free_bytes, device.free) == (0, {})
 
 
-def test_a_tensor_larger_than_a_binding_gets_pages(raw: Raw, device: Device) -> None:
-    assert device.allocate(1000).nbytes == 1024 and len(device.allocate(1024).pages) == 1
-    large = device.allocate(2348)
-    assert large.gpu is None and large.nbytes == 2348
-    assert [page.nbytes for page in large.pages] == [1024, 1024, 320]
-    assert [page.nbytes for page in device.allocate(1025).pages] == [1024, 256]
-    assert [page.nbytes for page in device.allocate(700, 512).pages] == [512, 256]
-    assert [page.nbytes for page in device.allocate(512, 512).pages] == [512]
-    assert [page.nbytes for page in device.allocate(1024, 4096).pages] == [1024]
-    live = device.live_bytes
-    large.free()
-    assert device.live_bytes == live - 2368
-
-
-def test_a_size_is_rounded_up_to_the_page_at_most() -> None:
-    found = Device(Raw(**{"max-storage-buffer-binding-size": 768}))
-    assert found.allocate(769 - 64).nbytes == 768 and [p.nbytes for p in found.allocate(769).pages] == [768, 256]
-
-
 def test_words_are_written_across_pages(raw: Raw, device: Device) -> None:
     one = device.allocate(64)
     device.write(one, b"")
@@ -146,38 +120,6 @@ def test_words_are_written_across_pages(raw: Raw, device: Device) -> None:
         "read 1024 of buffer 1 from 0", "read 1024 of buffer 2 from 0", "read 512 of buffer 3 from 0",
         "read 1024 of buffer 1 from 0", "read 4 of buffer 2 from 0",
     ]  # fmt: skip
-
-
-def test_awaited_reads_give_the_same(raw: Raw, device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
-    large, small = device.allocate(1280), device.allocate(8)
-    device.write(large, bytes(range(256)) * 5)
-    device.write(small, b"12345678")
-    for waiting in (True, False):
-        monkeypatch.setattr(devices, "can_wait", lambda waiting=waiting: waiting)
-        assert asyncio.run(device.read_async(large, 1100)) == (bytes(range(256)) * 5)[:1100]
-        assert asyncio.run(device.read_async(large, 1024)) == (bytes(range(256)) * 5)[:1024]
-        assert asyncio.run(device.read_async(small, 4)) == b"1234"
-    reads = ["read 1024 of buffer 0 from 0", "read 76 of buffer 1 from 0", "read 1024 of buffer 0 from 0"]
-    reads.append("read 4 of buffer 2 from 0")
-    said = raw.said[raw.said.index(reads[0]) :]
-    assert said == [*reads, *(text for read in reads for text in ("awaited", read))]
-
-
-def test_what_is_in_one_buffer_is_neither_copied_nor_cut(
-    raw: Raw, device: Device, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    x, data, given = device.allocate(8), bytearray(b"12345678"), []
-    monkeypatch.setattr(raw, "write_buffer", lambda _, __, data: given.append(data))
-    monkeypatch.setattr(raw, "read_buffer", lambda *_: data)
-    device.write(x, data)
-    assert given[0] is data and device.read(x, 8) is data
-
-
-def test_every_page_is_cleared_in_one_submission(raw: Raw, device: Device) -> None:
-    both = [device.allocate(1280), device.allocate(8)]
-    del raw.said[:]
-    device.clear(both)
-    assert raw.said == ["clear buffer 0", "clear buffer 1", "clear buffer 2", "submit ['commands']"]
 
 
 @pytest.mark.parametrize(
@@ -291,14 +233,3 @@ def test_a_kernel_that_is_refused_is_shown_with_numbers_of_lines(raw: Raw, devic
     with pytest.raises(BackendError) as caught:
         device.pipeline("add", "first\nsecond")
     assert str(caught.value) == "compiling kernel add failed: line 2 is odd\n   1  first\n   2  second"
-
-
-def test_bindings_are_numbered_over_all_pages(device: Device) -> None:
-    large, small = device.allocate(2560), device.allocate(8)
-    layout, entries = device.bind("layout", [large, small, large], [2, 1, 3])
-    assert layout == "layout"
-    assert [(e["binding"], repr(e["resource"]["buffer"]), e["resource"]["size"]) for e in entries] == [
-        (0, "buffer 0", 1024), (1, "buffer 1", 1024), (2, "buffer 3", 256), (3, "buffer 0", 1024),
-        (4, "buffer 1", 1024), (5, "buffer 2", 512),
-    ]  # fmt: skip
-    assert {e["resource"]["offset"] for e in entries} == {0}
