@@ -36,11 +36,12 @@ _MPS2 = (
     _ARM.format(helper="thumb2") + "QEMU_MACHINE = {machine}\nLDSCRIPT = mcu/arm/mps2.ld\n"
     "CFLAGS += -mthumb -mcpu={cpu} -mfpu={fpu} -mfloat-abi=hard -DQEMU_SOC_MPS2\n"
 )
-# MicroPython leaves out its native emitter here; the RP2040's firmware has it.
+# MicroPython leaves out its native emitter and its inline assembler here; the RP2040's firmware has both.
 _MICROBIT = (
     _ARM.format(helper="thumb1") + "QEMU_MACHINE = microbit\nLDSCRIPT = $(BOARD_DIR)/nrf51.ld\n"
     "CFLAGS += -mthumb -mcpu=cortex-m0 -mfloat-abi=soft -DQEMU_SOC_NRF51\n"
     "CFLAGS += -DMICROPY_EMIT_THUMB=1 -DMICROPY_EMIT_THUMB_ARMV7M=0\n"
+    "CFLAGS += -DMICROPY_EMIT_INLINE_THUMB=1 -DMICROPY_EMIT_INLINE_THUMB_FLOAT=0\n"
 )
 # Debian's picolibc is found for rv32imac only, whose instructions for control registers then belong to the base.
 _VIRT = (
