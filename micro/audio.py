@@ -14,7 +14,7 @@ import sys
 from array import array
 from math import cos, log, pi, sin
 
-from .frames import Spectrum
+from .frames import Frames, bits_of
 
 try:
     if sys.maxsize >> 32:
@@ -36,7 +36,7 @@ def band_edges(rate, size, count, low, high):
     return [700 * (10 ** (m / 2595) - 1) * size / rate for m in mels]
 
 
-class LogMel(Spectrum):
+class LogMel(Frames):
     """rate: samples per second; size: samples in a frame, a power of two from 8 to 65,536; hop: samples from one
     frame to the next; count: bands between `low` and `high` Hz. Raises ValueError for other sizes, or if a band has
     no bin.
@@ -46,10 +46,14 @@ class LogMel(Spectrum):
         if not 8 <= size <= 65536 or size & size - 1:
             raise ValueError("size must be a power of two from 8 to 65,536, found {}".format(size))
         super().__init__(size, hop)
+        half, bits = size // 2, bits_of(size) - 1
+        self._is_odd, self._order = bits & 1, array("H", range(half))
+        for k in range(half):
+            self._order[k] = self._order[k >> 1] >> 1 | (k & 1) << bits - 1
+        self._re, self._im = array("i", [0] * half), array("i", [0] * half)
         self._window = array("H", [round(8192 * (1 - cos(2 * pi * k / size))) for k in range(size)])
-        half = range(size // 2)
-        self._wave = array("i", [round(16384 * cos(2 * pi * k / size)) for k in half])
-        self._wave.extend(array("i", [round(16384 * sin(2 * pi * k / size)) for k in half]))
+        self._wave = array("i", [round(16384 * cos(2 * pi * k / size)) for k in range(half)])
+        self._wave.extend(array("i", [round(16384 * sin(2 * pi * k / size)) for k in range(half)]))
         self._logs = bytearray(min(255, round(256 * log(1 + k / 256) / log(2))) for k in range(256))
         self.count, self._out = count, array("i", [0] * count)
         self._place_bands(band_edges(rate, size, count, low, high))

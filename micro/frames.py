@@ -47,20 +47,12 @@ class Frames:
         raise TypeError("found bytes: read sound into array('h', bytes({})) and push that".format(2 * self.hop))
 
 
-class Spectrum(Frames):
-    """Frames, and memory for their Fourier transforms. size: samples in a frame, from 8 to 65,536, which zeros extend
-    to a power of two; hop: samples from one frame to the next. Raises ValueError for other sizes."""
-
-    def __init__(self, size, hop):
-        bits = 3
-        if not 8 <= size <= 65536:
-            raise ValueError("size must be from 8 to 65,536, found {}".format(size))
-        while 1 << bits < size:
-            bits += 1
-        super().__init__(size, hop)
-        half = 1 << bits - 1
-        self._bits, self._is_odd = bits, bits & 1 == 0
-        self._order = array("H", range(half))
-        for k in range(half):
-            self._order[k] = self._order[k >> 1] >> 1 | (k & 1) << bits - 2
-        self._re, self._im = array("i", [0] * half), array("i", [0] * half)
+def bits_of(size):
+    """How many bits count the samples of a frame of `size`, which zeros extend to a power of two. Raises ValueError if
+    it is not from 8 to 65,536."""
+    bits = 3
+    if not 8 <= size <= 65536:
+        raise ValueError("size must be from 8 to 65,536, found {}".format(size))
+    while 1 << bits < size:
+        bits += 1
+    return bits

@@ -2,7 +2,9 @@
 
 Numbers have up to 29 bits and a sign. Factors are in units of 2**-28; each is split into two halves of 14 bits, as is
 the number that it multiplies, of which the product of the lower halves is left out. So no product or sum reaches 2**30.
-Arguments that come first are variables in truth: those are the fastest.
+Complex numbers are pairs of words. They are turned by three shears, of which each changes one of the two: `wave` has,
+for each angle of a quarter of a turn, the upper and the lower half of -tan(angle / 2) and of its sine, each 16 bits
+with a sign. Arguments that come first are variables in truth: those are the fastest.
 """
 
 # ruff: noqa: F821
@@ -13,216 +15,218 @@ import micropython
 
 @micropython.viper
 def windowed(
-    i: int, s: int, at: int, samples: ptr16, window: ptr32, size: int, order: ptr16, around: int, re: ptr32, im: ptr32
+    i: int, s: int, at: int, samples: ptr16, window: ptr16, size: int, order: ptr16, around: int, z: ptr32
 ) -> int:
-    """Write `size` samples of a ring buffer of around + 1, from `at` on, times the window, and zeros behind them: those
-    at even places to re, the others to im, in the order that the transform takes.
+    """Write `size` samples of a ring buffer of around + 1, from `at` on, times the window, to z in the order that the
+    transform takes, in pairs as complex numbers, and zeros to the rest. window: 13 bits and 15 more for each sample.
 
     Samples are doubled until the loudest has 14 bits, or halved once; returns how often, and 2**15 times each product
-    is written.
+    is written. A neighbor may count as the loudest: pairs of samples are looked at.
     """
     top = 0
-    j = at
-    while i < size:
-        s = samples[j & around]
+    i = at - (at & 1)
+    j = at + size
+    while i < j or i & 1:
+        s = samples[i & around]
         top |= s ^ s << 1  # the places where a bit differs from the one below it
         i += 1
-        j += 1
     top &= 0xFFFE
     up = 0 - 1
     while top < 0x8000 and up < 13:
         top <<= 1
         up += 1
     more = up + 1
-    sign = 0x8000
+    i = around >> 1
+    while i >= 0:
+        z[i] = 0
+        i -= 1
     i = 0
     while i < size:
-        s = (samples[at] ^ sign) - sign << more
+        s = (samples[at] ^ 0x8000) - 0x8000 << more
         at = at + 1 & around
-        w = window[i]
-        s = s * (w >> 15) + (s * (w & 32767) + 16384 >> 15)
-        j = order[i >> 1]
-        if i & 1:
-            im[j] = s
-        else:
-            re[j] = s
-        i += 1
-    around >>= 1
-    while i <= around:
-        j = order[i >> 1]
-        if i & 1:
-            im[j] = 0
-        else:
-            re[j] = 0
+        j = i + i
+        s = s * window[j] + (s * window[j + 1] + 16384 >> 15)
+        z[order[i >> 1] + (i & 1)] = s
         i += 1
     return up
 
 
 @micropython.viper
-def largest(i: int, top: int, v: int, re: ptr32, im: ptr32, size: int) -> int:
-    """A number from the largest of re and im, without its sign, to less than twice that."""
-    while i < size:
-        v = re[i]
+def largest(i: int, top: int, v: int, z: ptr32) -> int:
+    """A number from the largest of i numbers, without its sign, to less than twice that."""
+    while i:
+        i -= 1
+        v = z[i]
         top |= v ^ v >> 31
-        v = im[i]
-        top |= v ^ v >> 31
-        i += 1
     return top
 
 
 @micropython.viper
-def twos(i: int, a: int, b: int, re: ptr32, im: ptr32, size: int):
-    """The transforms of two neighbors each."""
-    while i < size:
-        a = re[i]
-        b = re[i + 1]
-        re[i] = a + b
-        re[i + 1] = a - b
-        a = im[i]
-        b = im[i + 1]
-        im[i] = a + b
-        im[i + 1] = a - b
-        i += 2
+def twos(i: int, a: int, b: int, z: ptr32):
+    """The transforms of two neighbors each, of i words."""
+    while i:
+        i -= 4
+        a = z[i]
+        b = z[i + 2]
+        z[i] = a + b
+        z[i + 2] = a - b
+        a = z[i + 1]
+        b = z[i + 3]
+        z[i + 1] = a + b
+        z[i + 3] = a - b
 
 
 @micropython.viper
-def turned(i: int, a: int, b: int, re: ptr32, im: ptr32, wave: ptr32, size: int, half: int):
-    """Multiply by their factors the transforms of `half` numbers that `fours` adds. wave: `size` cosines, then sines,
-    of half a turn."""
-    step = (size >> 1) // half
+def turned(x: int, y: int, i: int, z: ptr32, wave: ptr16, size: int, half: int):
+    """Turn the transforms of `half` numbers that `fours` adds: the second by twice the angle of the third, backward,
+    and the fourth forward. size: of z, in complex numbers."""
+    quarter = size >> 1
     leg = 1
     while leg < 4:
-        times = step * (3 - leg if leg < 3 else 3)
         k = 1
         while k < half:
-            i = k * times
-            if i < size:
-                a = wave[i]
-                b = wave[i + size]
-            else:
-                a = 0 - wave[i - size]
-                b = 0 - wave[i]
-            c = a + 8192 >> 14
-            p = a - (c << 14)
-            s = b + 8192 >> 14
-            q = b - (s << 14)
-            i = leg * half + k
-            while i < size:
-                a = re[i]
-                b = im[i]
-                u = a >> 14
-                a &= 16383
-                v = b >> 14
-                b &= 16383
-                re[i] = u * c + v * s + (u * p + a * c + v * q + b * s + 8192 >> 14)
-                im[i] = v * c - u * s + (v * p + b * c - u * q - a * s + 8192 >> 14)
-                i += half << 2
+            i = k * (quarter // half)
+            more = 0
+            if leg == 1:
+                i += i
+                if i >= quarter:  # a quarter of a turn more
+                    i -= quarter
+                    more = 1
+            i <<= 2
+            c = (wave[i] ^ 0x8000) - 0x8000
+            p = (wave[i + 1] ^ 0x8000) - 0x8000
+            s = wave[i + 2]
+            q = (wave[i + 3] ^ 0x8000) - 0x8000
+            i = leg * half + k << 1
+            while i < size + size:
+                if leg < 3:  # backward
+                    x = z[i + 1]
+                    y = z[i]
+                else:
+                    x = z[i]
+                    y = z[i + 1]
+                h = y >> 14
+                x += h * c + (h * p + (y & 16383) * c + 8192 >> 14)
+                h = x >> 14
+                y += h * s + (h * q + (x & 16383) * s + 8192 >> 14)
+                h = y >> 14
+                x += h * c + (h * p + (y & 16383) * c + 8192 >> 14)
+                if leg > 2 or more:
+                    z[i] = x
+                    z[i + 1] = 0 - y if more else y
+                else:
+                    z[i] = y
+                    z[i + 1] = x
+                i += half << 3
             k += 1
         leg += 1
 
 
 @micropython.viper
-def fours(i: int, a: int, b: int, re: ptr32, im: ptr32, size: int, half: int, shift: int):
-    """Two stages: the transforms of 4 * half numbers from those of half as many each, all shifted to the right
-    first."""
-    r = 1 << shift >> 1
+def fours(i: int, a: int, b: int, z: ptr32, size: int, half: int, shift: int):
+    """Two stages: the transforms of 4 * half complex numbers from those of half as many each, all shifted to the right
+    first. size: of z, in words."""
+    half += half
     while i < size:
         j = i + half
-        p = re[j] + r >> shift
-        q = im[j] + r >> shift
+        p = z[j] >> shift
+        q = z[j + 1] >> shift
         j += half
-        t = re[j] + r >> shift
-        u = im[j] + r >> shift
+        t = z[j] >> shift
+        u = z[j + 1] >> shift
         j += half
-        v = re[j] + r >> shift
-        w = im[j] + r >> shift
+        v = z[j] >> shift
+        w = z[j + 1] >> shift
         a = t - v
         b = u - w
         t += v
         u += w
-        v = (re[i] + r >> shift) + p
-        w = (im[i] + r >> shift) + q
+        v = (z[i] >> shift) + p
+        w = (z[i + 1] >> shift) + q
         p = v - p - p
         q = w - q - q
-        re[i] = v + t
-        im[i] = w + u
-        re[j] = p - b
-        im[j] = q + a
+        z[i] = v + t
+        z[i + 1] = w + u
+        z[j] = p - b
+        z[j + 1] = q + a
         j -= half
-        re[j] = v - t
-        im[j] = w - u
+        z[j] = v - t
+        z[j + 1] = w - u
         j -= half
-        re[j] = p + b
-        im[j] = q - a
-        i += 1
+        z[j] = p + b
+        z[j + 1] = q - a
+        i += 2
         if i & half:
             i += 3 * half
 
 
 @micropython.viper
-def parted(i: int, a: int, b: int, re: ptr32, im: ptr32, wave: ptr32, size: int, shift: int):
+def parted(i: int, x: int, y: int, z: ptr32, wave: ptr16, size: int, shift: int):
     """Twice the bins from 1 to size - 1 of the transform of 2 * size real numbers, from that of those at even places
-    plus 1j times the others, all shifted to the right first. wave: as above."""
-    r = 1 << shift >> 1
+    plus 1j times the others, all shifted to the right first."""
     i = 1
-    j = size - 1
-    while i <= j:
-        a = re[i] + r >> shift
-        b = im[i] + r >> shift
-        c = re[j] + r >> shift
-        d = im[j] + r >> shift
-        u = a - c
-        v = b + d
-        a += c
-        b -= d
-        d = wave[i]
-        c = d + 8192 >> 14
-        d -= c << 14
-        n = wave[i + size]
-        m = n + 8192 >> 14
-        n -= m << 14
-        p = u >> 14
-        u &= 16383
-        q = v >> 14
-        v &= 16383
-        s = q * c - p * m + (q * d + v * c - p * n - u * m + 8192 >> 14)
-        p = p * c + q * m + (p * d + u * c + q * n + v * m + 8192 >> 14)
-        re[i] = a + s
-        im[i] = b - p
-        re[j] = a - s
-        im[j] = b + p
+    while i + i <= size:
+        j = i + i
+        a = z[j] >> shift
+        b = z[j + 1] >> shift
+        j = size - i << 1
+        y = z[j] >> shift
+        x = z[j + 1] >> shift
+        a += y
+        y = a - y - y
+        b -= x
+        x += b + x
+        j = i << 2
+        c = (wave[j] ^ 0x8000) - 0x8000
+        p = (wave[j + 1] ^ 0x8000) - 0x8000
+        s = wave[j + 2]
+        q = (wave[j + 3] ^ 0x8000) - 0x8000
+        h = y >> 14
+        x += h * c + (h * p + (y & 16383) * c + 8192 >> 14)
+        h = x >> 14
+        y += h * s + (h * q + (x & 16383) * s + 8192 >> 14)
+        h = y >> 14
+        x += h * c + (h * p + (y & 16383) * c + 8192 >> 14)
+        j = i + i
+        z[j] = a + x
+        z[j + 1] = b - y
+        j = size - i << 1
+        z[j] = a - x
+        z[j + 1] = b + y
         i += 1
-        j -= 1
 
 
 @micropython.viper
-def magnitudes(x: int, y: int, i: int, re: ptr32, im: ptr32, k: int, end: int):
-    """Replace re in the bins from k to `end` by the magnitude there, times 1.647: turns of atan(2**-i) bring each onto
-    the real axis (CORDIC)."""
-    while k < end:
-        x = re[k]
-        y = im[k]
+def magnitudes(x: int, y: int, i: int, z: ptr32, k: int, end: int):
+    """Replace the bins from k to `end` by the magnitude there, times 1.647, in the first word of each: turns of
+    atan(2**-i) bring each onto the real axis (CORDIC)."""
+    k += k
+    while k < end + end:
+        x = z[k]
+        y = z[k + 1]
         if x < 0:
             x = 0 - x
+        if y < 0:
+            y = 0 - y
         up = 0
-        t = x | y ^ y >> 31
-        while t < 0x100000 and up < 14:
-            t <<= 7
-            up += 7
+        t = x | y
+        if t < 0x4000:
+            up = 10
+        while t << up < 0x400000 and up < 22:
+            up += 4
         x <<= up
         y <<= up
+        x += 4
         i = 0
-        while i < 12:
+        while i < 10:
             t = x >> i
+            x += y >> i
+            y -= t
             if y < 0:
-                x -= y >> i
-                y += t
-            else:
-                x += y >> i
-                y -= t
+                y = 0 - y
             i += 1
-        re[k] = x + (1 << up >> 1) >> up
-        k += 1
+        z[k] = x + (1 << up >> 1) >> up
+        k += 2
 
 
 @micropython.viper
@@ -231,7 +235,7 @@ def logarithms(
     a: int,
     i: int,
     bins: ptr32,
-    shares: ptr32,
+    shares: ptr16,
     spans: ptr16,
     count: int,
     logs: ptr32,
@@ -255,10 +259,9 @@ def logarithms(
         high = 0
         low = 0
         while i < end:
-            v = bins[i]
-            a = shares[s]
-            n = a + 8192 >> 14
-            a -= n << 14
+            v = bins[i + i]
+            n = shares[s]
+            a = (shares[s + 1] ^ 0x8000) - 0x8000
             t = v >> 14
             a = t * n + (t * a + (v & 16383) * n + 8192 >> 14)
             top += a >> 14
@@ -267,7 +270,7 @@ def logarithms(
             high += v >> 14
             low += v & 16383
             i += 1
-            s += 1
+            s += 2
         top += bottom >> 14
         bottom &= 16383
         a = unit
@@ -297,8 +300,9 @@ def logarithms(
 
 
 @micropython.viper
-def cosines(i: int, a: int, b: int, logs: ptr32, table: ptr32, count: int, coefficients: int, out: ptr32):
-    """The cosine transform of logarithms. table: `count` factors for each coefficient."""
+def cosines(i: int, a: int, b: int, logs: ptr32, table: ptr16, count: int, coefficients: int, out: ptr32):
+    """The cosine transform of logarithms. table: the halves of `count` factors for each
+    coefficient."""
     at = 0
     k = 0
     while k < coefficients:
@@ -307,13 +311,13 @@ def cosines(i: int, a: int, b: int, logs: ptr32, table: ptr32, count: int, coeff
         i = 0
         while i < count:
             a = logs[i]
-            b = table[at]
-            n = b + 8192 >> 14
-            b -= n << 14
+            n = (table[at] ^ 0x8000) - 0x8000
+            b = (table[at + 1] ^ 0x8000) - 0x8000
             t = a >> 14
             high += t * n
-            low += t * b + (a & 16383) * n >> 7
+            a &= 16383
+            low += t * b + a * n + (a * b >> 14) >> 7
             i += 1
-            at += 1
+            at += 2
         out[k] = high + (low >> 7)
         k += 1

@@ -18,6 +18,7 @@ from .steps import say
 TYPED = ("dev.py", "tests/conftest.py", "tests/support/*.py", "tools/*.py")
 # Modules that write a file of the tree with `--fix`, and otherwise compare it.
 WRITERS = (
+    ("kernels", "tools.generated.thumb_kernels"),
     ("pages", "tools.generated.contrib_page"),
     ("pages", "tools.generated.micro_operators"),
     ("schemas", "tools.generated.operator_schemas"),

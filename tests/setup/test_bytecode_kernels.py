@@ -1,10 +1,10 @@
-"""Micro's bytecode kernels are generated from the viper ones."""
+"""Micro's bytecode kernels are generated from the viper ones, and those in assembly by the assembler."""
 
 from __future__ import annotations
 
 import pytest
 
-from tools.generated import bytecode_kernels
+from tools.generated import bytecode_kernels, thumb_kernels
 from tools.paths import ROOT
 
 
@@ -45,3 +45,7 @@ def test_drift_is_found_and_mended(tmp_path, monkeypatch: pytest.MonkeyPatch) ->
     assert bytecode_kernels.drifted(fix=False) == [changed.name]
     assert bytecode_kernels.drifted(fix=True) == [changed.name]
     assert bytecode_kernels.drifted(fix=False) == []
+
+
+def test_the_kernels_in_assembly_are_those_of_the_assembler() -> None:
+    assert thumb_kernels.FILE.read_text(encoding="utf-8") == thumb_kernels.text()

@@ -21,8 +21,15 @@ NATIVE = re.compile(r"@(micropython\.)?(viper|native|asm_thumb)\b")
 
 def _jobs() -> list[tuple[Path, str | None]]:
     files = [file for _, file in device_files()]
-    native = {file for file in files if NATIVE.search(file.read_text(encoding="utf-8"))}
-    return [(f, a) for f in files for a in (ARCHITECTURES if f in native else (None,))]
+    return [(file, arch) for file in files for arch in _architectures(file.read_text(encoding="utf-8"))]
+
+
+def _architectures(text: str) -> tuple[str | None, ...]:
+    """Those that a file is compiled for."""
+    kinds = {found[2] for found in NATIVE.finditer(text)}
+    if "asm_thumb" in kinds:
+        return tuple(arch for arch in ARCHITECTURES if arch.startswith("arm"))
+    return ARCHITECTURES if kinds else (None,)
 
 
 @pytest.mark.needs("mpy-cross")

@@ -126,7 +126,9 @@ class Thumb(Assembler):
         _low(d, n)
         self._one(f"rsbs {name(d)}, {name(n)}, #0", 0x4240 | n << 3 | d)
 
+    adcs = _pair("adcs", 0x4140)
     ands = _pair("ands", 0x4000)
+    eors = _pair("eors", 0x4040)
     orrs = _pair("orrs", 0x4300)
     bics = _pair("bics", 0x4380)
     mvns = _pair("mvns", 0x43C0)
@@ -179,6 +181,7 @@ class Thumb(Assembler):
         self._memory("strb", 0x7000, t, n, offset, 1)
 
     ldr_reg = _indexed("ldr", 0x5800)
+    ldrsh_reg = _indexed("ldrsh", 0x5E00)
     ldrb_reg = _indexed("ldrb", 0x5C00)
     strb_reg = _indexed("strb", 0x5400)
 
