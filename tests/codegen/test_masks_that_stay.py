@@ -72,6 +72,7 @@ def test_a_mask_that_hides_nothing_goes() -> None:
         "see = GreaterOrEqual(p, r)",  # later keys only
         "see = Equal(p, r)",
         "a = Add(r, n1) see = LessOrEqual(p, a)",  # one later key too
+        "d = Mul(r, n2) see = LessOrEqual(p, d)",  # more later keys for later queries
         "d = Sub(r, p) see = Less(d, n2)",  # a window alone
         "d = Sub(r, p) a = LessOrEqual(p, r) b = Less(d, n0) see = And(a, b)",  # of less than no key
         "d = Sub(p, r) a = LessOrEqual(p, r) b = Less(d, n2) e = Sub(n3, r) f = LessOrEqual(p, e) see = And(a, f)",
