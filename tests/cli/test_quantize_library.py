@@ -11,6 +11,7 @@ import onnx
 import pytest
 from emberlet import codegen
 from emberlet.errors import EmberletError
+from emberlet.host.quantization.report import Time, slower
 from support.onnx_models import parse
 
 HELDOUT = Path(__file__).resolve().parents[2] / "examples" / "digits" / "heldout.npz"
@@ -53,6 +54,31 @@ def test_the_call_writes_and_reports_what_the_command_does(
     assert files == {p.name: p.read_bytes() for p in (tmp_path / "b").iterdir()}
     right = np.mean(np.asarray(model(images)).argmax(1) == labels)
     np.testing.assert_allclose(right, report.comparison.accuracy)
+
+
+@pytest.mark.parametrize("activations", [None, "dynamic"])
+def test_quantized_activations_are_timed_beside_weights_alone(
+    activations: str | None, held: tuple[Any, Any], digits: Path
+) -> None:
+    _, report = codegen.quantize(digits, {"image": held[0]}, activations=activations, backends=["numpy"])
+    [time] = report.times
+    assert (time.weights is not None) == (activations is not None) == ("weights alone ms" in str(report))
+
+
+@pytest.mark.parametrize(
+    ("time", "said"),
+    [
+        (Time("numpy", 1.0, 1.2, weights=1.0), "numpy: 1.20 of the float time; weights alone take 1.00 of it"),
+        (Time("numpy", 1.0, 1.2, weights=1.1), "use the float model"),
+        (Time("wasm", 1.0, 0.9, weights=1.0), None),
+        (Time("native", 1.0, 1.2), None),  # of weights alone, which are the model itself
+        (Time("wgpu", None, None, "no driver"), None),
+    ],
+)
+def test_the_report_says_where_activations_in_float_are_faster(time: Time, said: str | None) -> None:
+    found = slower([time])
+    assert len(found) == (said is not None)
+    assert said is None or said in found[0]
 
 
 def test_a_generated_module_and_the_array_of_its_only_input(

@@ -7,6 +7,9 @@ from typing import Any
 
 from .comparison import Comparison
 
+SLOWER = 1.03
+"""Of the float time: what is above it is said to take longer. Two measurements of one model differ by as much."""
+
 
 @dataclass(frozen=True)
 class Layer:
@@ -29,12 +32,14 @@ class Kept:
 
 @dataclass(frozen=True)
 class Time:
-    """Milliseconds of one call, the least of several, by backend; None where that model did not run."""
+    """Milliseconds of one call, the least of several, by backend; None where that model did not run. weights: of the
+    model with its weights alone quantized, where activations are, too."""
 
     backend: str
     before: float | None
     after: float | None
     why: str = ""
+    weights: float | None = None
 
 
 @dataclass(frozen=True)
@@ -100,7 +105,7 @@ def lines(r: Report) -> list[str]:
         out.append(f"in float: {', '.join(r.held)}")
     out += [f"note: {note}" for note in r.notes]
     if r.times:
-        out += ["", *table(["backend", "float ms", "quantized ms", "ratio"], [_time(t) for t in r.times])]
+        out += ["", *_times(r.times), *slower(r.times)]
     if r.layers:
         rows = [[x.name, f"{x.weights:,}", f"{x.alone:.3%}"] for x in r.layers[:10]]
         out += ["", *table([f"worst layers, on {r.alone} samples", "weights", "difference alone"], rows)]
@@ -118,6 +123,27 @@ def _share_word(r: Report) -> str:
 def _kept(k: Kept) -> list[str]:
     name = f"the worst {k.count}, to {k.last}" if k.count > 1 else k.last or "none"
     return [name, size(k.nbytes), f"{k.comparison.rms:.3%}", f"{k.comparison.share:.2%}"]
+
+
+def slower(times: list[Time]) -> list[str]:
+    """What to do for each backend on which the model takes longer with its activations quantized than in float."""
+    out = []
+    for t in times:
+        if t.before is None or t.after is None or t.weights is None or t.after <= SLOWER * t.before:
+            continue
+        least = f"weights alone take {t.weights / t.before:.2f} of it: leave out activations there"
+        if t.weights > SLOWER * t.before:
+            least = "use the float model there"
+        out.append(f"{t.backend}: {t.after / t.before:.2f} of the float time; {least}")
+    return out
+
+
+def _times(times: list[Time]) -> list[str]:
+    head, rows = ["backend", "float ms", "quantized ms", "ratio"], [_time(t) for t in times]
+    if any(t.weights is not None for t in times):
+        head.append("weights alone ms")
+        rows = [[*row, "-" if t.weights is None else f"{t.weights:.3f}"] for row, t in zip(rows, times, strict=True)]
+    return table(head, rows)
 
 
 def _time(t: Time) -> list[str]:

@@ -147,6 +147,8 @@ def measured(
         rows = len(next(iter(found.values())))
         labels = None if labels is None else labels[:rows]
         comparison = compare(wanted, found, labels)
+    timed = backends and source.activations is not None
+    packed = Source.variant(source, scheme.with_activations(None)) if timed else None
     report = Report(
         model=source.stem,
         scheme=f"{scheme}{how}",
@@ -158,7 +160,7 @@ def measured(
         accuracy=None if labels is None else accuracy(next(iter(wanted.values())), labels),
         layers=worst,
         kept=held,
-        times=measuring.times(source, model, samples, backends, tell),
+        times=measuring.times(source, model, packed, samples, backends, tell),
         few=measuring.count(some),
         alone=alone,
         held=scheme.keep,

@@ -120,17 +120,21 @@ def kept(
     return found
 
 
-def times(source: Source, quantized: Any, samples: Arrays, backends: Sequence[str], tell: Tell) -> list[Time]:
-    """The time of a call with one sample, or one batch where that is fixed, of both models on each backend."""
+def times(
+    source: Source, quantized: Any, packed: Any, samples: Arrays, backends: Sequence[str], tell: Tell
+) -> list[Time]:
+    """The time of a call with one sample, or one batch where that is fixed, of the models on each backend. packed: the
+    model with its weights alone quantized, or None."""
     given = calls(source.inputs, samples, 1)[0]
+    models = [source.model, quantized, *([] if packed is None else [packed])]
     found = []
     for backend in backends:
         tell(f"measuring the time on {backend}")
         try:
-            a, b = (_call(model, backend, given) for model in (source.model, quantized))
+            runs = [_call(model, backend, given) for model in models]
             with _without_warnings():
-                before, after = _least(a, b)
-            found.append(Time(backend, before * 1e3, after * 1e3))
+                before, after, *more = (seconds * 1e3 for seconds in _least(runs))
+            found.append(Time(backend, before, after, weights=more[0] if more else None))
         except (EmberletError, ImportError) as error:
             found.append(Time(backend, None, None, (str(error) or type(error).__name__).splitlines()[0][:60]))
     return found
@@ -151,16 +155,16 @@ def _call(model: Any, backend: str, given: Sequence[NDArray[Any]]) -> Callable[[
     return run
 
 
-def _least(a: Callable[[], Any], b: Callable[[], Any]) -> tuple[float, float]:
-    """The shortest times of two functions, called in turn, after a first call of each."""
-    a()
-    b()
-    best = [float("inf")] * 2
+def _least(runs: Sequence[Callable[[], Any]]) -> list[float]:
+    """The shortest times of functions, called in turn, after a first call of each."""
+    for call in runs:
+        call()
+    best = [float("inf")] * len(runs)
     end = time.perf_counter() + BUDGET
     while True:
-        for k, call in enumerate((a, b)):
+        for k, call in enumerate(runs):
             begin = time.perf_counter()
             call()
             best[k] = min(best[k], time.perf_counter() - begin)
         if time.perf_counter() > end:
-            return best[0], best[1]
+            return best
