@@ -109,14 +109,14 @@ def poisoned(byte: int = 0xFF) -> Iterator[None]:
     every call the memory of plans on NumPy and of modules in WebAssembly. 0xFF is NaN or -1, 0x7F about 3.4e38 or a
     large integer."""
     plans = importlib.import_module(_PLANS + "plan")
-    opened = importlib.import_module(_PLANS + "open_sizes.plan")
+    opened = importlib.import_module(_PLANS + "open_sizes.bound")
     wasm = importlib.import_module(_GPU + "wasm.program")
     growing = importlib.import_module(_GPU + "wasm.growing_program")
     changes: list[tuple[Any, str, Callable[[Any], Any]]] = [
         (np, "empty", lambda make: _filled(make, byte)),
         (np, "empty_like", lambda make: _filled(make, byte)),
         (plans.Plan, "__init__", lambda make: _after(make, lambda plan: _spoil_plan(plan, byte))),
-        (opened._Bound, "fit", lambda fit: _after(fit, lambda bound: _spoil_open(bound, byte))),
+        (opened.Bound, "fit", lambda fit: _after(fit, lambda bound: _spoil_open(bound, byte))),
         (wasm.Program, "__init__", lambda make: _after(make, lambda program: _spoil_module(program, byte))),
         (growing.GrowingProgram, "_place", lambda place: _after(place, lambda program: _spoil_module(program, byte))),
     ]

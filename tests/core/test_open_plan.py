@@ -11,10 +11,8 @@ from emberlet.backend import get_backend
 from emberlet.backend.axes import Axes
 from emberlet.backend.tracing import ValueNeeded
 from emberlet.functional.arrays import asarray
-from emberlet.host.numpy_backend.compile.open_sizes import plan as open_plan
-from emberlet.host.numpy_backend.compile.open_sizes.plan import (
-    OpenPlan,
-)
+from emberlet.host.numpy_backend.compile.open_sizes import points
+from emberlet.host.numpy_backend.compile.open_sizes.plan import OpenPlan, States
 
 
 def given(*shape: int) -> Any:
@@ -60,9 +58,9 @@ def test_an_empty_axis_gets_a_plan_of_its_own() -> None:
 def test_inputs_that_would_be_large_are_not_traced_at_other_lengths(monkeypatch: pytest.MonkeyPatch) -> None:
     axes = Axes([("n", 4)], {})
     largest = max(p["n"] for p in made(F.exp, given(5, 4), axes=axes, opened=["n"]).points.numbers) * 4
-    monkeypatch.setattr(open_plan, "LARGEST", largest)
+    monkeypatch.setattr(points, "LARGEST", largest)
     made(F.exp, given(5, 4), axes=axes, opened=["n"])
-    monkeypatch.setattr(open_plan, "LARGEST", largest - 1)
+    monkeypatch.setattr(points, "LARGEST", largest - 1)
     with pytest.raises(ValueNeeded, match="an input would be too large"):
         made(F.exp, given(5, 4), axes=axes, opened=["n"])
 
@@ -118,7 +116,7 @@ def test_a_plan_is_not_made_of_texts() -> None:
 )  # fmt: skip
 def test_a_state_is_the_first_operand_of_one_concatenation(function: Any, says: str | None) -> None:
     axes = Axes([("n", 4), (1, 4)], {})
-    states = open_plan.States([(0, 0, 0)], 16)
+    states = States([(0, 0, 0)], 16)
     call = (lambda *x: {k: f(*x) for k, f in function.items()}) if isinstance(function, dict) else function
     arguments = [given(5, 4), given(1, 4)]
     if says is None:

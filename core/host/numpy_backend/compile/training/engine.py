@@ -19,7 +19,7 @@ from .....tensor import Tensor
 from ...backend import NumpyBackend
 from ...storage import Array
 from ..memory import Memory, aligned
-from ..open_sizes.plan import points_for, trace_typical
+from ..open_sizes.points import points_for, trace_typical
 from ..open_sizes.tracing import Points, at_point
 from ..plan import Bound, Plan
 from ..tracing import Tracing, assembled, trace
