@@ -10,15 +10,18 @@ with a sign. Arguments that come first are variables in truth: those are the fas
 
 def windowed(i, s, at, samples, window, size, order, around, z):
     """Write `size` samples of a ring buffer of around + 1, from `at` on, times the window, to z in the order that the
-    transform takes, in pairs as complex numbers, and zeros to the rest. window: 13 bits and 15 more for each sample.
+    transform takes, in pairs as complex numbers, and zeros to the rest. window: 13 bits and 15 more for each sample,
+    and for one behind the last.
 
     Samples are doubled until the loudest has 14 bits, or halved once; returns how often, and 2**15 times each product
     is written. A neighbor may count as the loudest: pairs of samples are looked at.
     """
     top = 0
+    sign = 0x8000
     i = at - (at & 1)
-    j = at + size
-    while i < j or i & 1:
+    end = at + size
+    end += end & 1
+    while i < end:
         s = samples[i & around]
         top |= s ^ s << 1  # the places where a bit differs from the one below it
         i += 1
@@ -33,13 +36,17 @@ def windowed(i, s, at, samples, window, size, order, around, z):
         z[i] = 0
         i -= 1
     i = 0
-    while i < size:
-        s = (samples[at] ^ 0x8000) - 0x8000 << more
+    pair = 0
+    while i < size + size:
+        j = order[pair]
+        pair += 1
+        s = (samples[at] ^ sign) - sign << more
         at = at + 1 & around
-        j = i + i
-        s = s * window[j] + (s * window[j + 1] + 16384 >> 15)
-        z[order[i >> 1] + (i & 1)] = s
-        i += 1
+        z[j] = s * window[i] + (s * window[i + 1] + 16384 >> 15)
+        s = (samples[at] ^ sign) - sign << more
+        at = at + 1 & around
+        z[j + 1] = s * window[i + 2] + (s * window[i + 3] + 16384 >> 15)
+        i += 4
     return up
 
 
@@ -70,6 +77,8 @@ def turned(x, y, i, z, wave, size, half):
     """Turn the transforms of `half` numbers that `fours` adds: the second by twice the angle of the third, backward,
     and the fourth forward. size: of z, in complex numbers."""
     quarter = size >> 1
+    end = size + size
+    step = half << 3
     leg = 1
     while leg < 4:
         k = 1
@@ -87,26 +96,24 @@ def turned(x, y, i, z, wave, size, half):
             s = wave[i + 2]
             q = (wave[i + 3] ^ 0x8000) - 0x8000
             i = leg * half + k << 1
-            while i < size + size:
-                if leg < 3:  # backward
-                    x = z[i + 1]
-                    y = z[i]
-                else:
-                    x = z[i]
-                    y = z[i + 1]
+            if leg == 3:  # forward
+                i += 1
+            while i < end:
+                y = z[i]
+                x = z[i ^ 1]
                 h = y >> 14
                 x += h * c + (h * p + (y & 16383) * c + 8192 >> 14)
                 h = x >> 14
                 y += h * s + (h * q + (x & 16383) * s + 8192 >> 14)
                 h = y >> 14
                 x += h * c + (h * p + (y & 16383) * c + 8192 >> 14)
-                if leg > 2 or more:
+                if more:
                     z[i] = x
-                    z[i + 1] = 0 - y if more else y
+                    z[i + 1] = 0 - y
                 else:
                     z[i] = y
-                    z[i + 1] = x
-                i += half << 3
+                    z[i ^ 1] = x
+                i += step
             k += 1
         leg += 1
 
