@@ -86,8 +86,8 @@ COSTS = {
     "row in halves": (0, 13.5, 16),
     "gru unit of halves": (0, 66, 70),
     "halved weight": (0, 5, 6),
-    "tree": (70, 70, 75),
-    "branch": (17, 17, 18),
+    "tree": (45, 45, 48),
+    "branch": (11, 11, 11.5),
 }
 """Instructions of each thing, for each of FITTED. "called line" and "argument" are lines of `run`, where it is
 bytecode, and arguments of the calls there; from "call" to "turn" it is what a kernel in viper does; the rest is

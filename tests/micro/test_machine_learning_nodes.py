@@ -64,8 +64,8 @@ def classes(targets: list[int], labels: int, transform: str, positive: bool = Tr
     return lambda: one_node("TreeEnsembleClassifier", [ROW], 2, **how)
 
 
-def targets(count: int, **more: Any) -> Make:
-    how = forest("target", list(range(count)), False, min(count, 2))
+def targets(count: int, members: int = 3, **more: Any) -> Make:
+    how = forest("target", list(range(count)), False, min(count, 2), members)
     return lambda: one_node("TreeEnsembleRegressor", [ROW], n_targets=count, **how, **more)
 
 
@@ -123,6 +123,7 @@ COMPUTED: dict[str, Make] = {
     "targets with a base": targets(2, base_values=[0.5, -1.0]),
     "averages": targets(2, aggregate_function="AVERAGE"),
     "averages with a base": targets(2, aggregate_function="AVERAGE", base_values=[0.5, -1.0]),
+    "averages with a base far above": targets(2, 20, aggregate_function="AVERAGE", base_values=[50.0, -30.0]),
     "targets, SOFTMAX": targets(3, post_transform="SOFTMAX"),
     "targets, LOGISTIC": targets(3, post_transform="LOGISTIC"),
     "trees": trees(),

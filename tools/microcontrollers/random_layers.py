@@ -42,6 +42,7 @@ from emberlet.micro.builder.kernels.softmax import Softmax
 from emberlet.micro.builder.kernels.state import Keep
 from emberlet.micro.builder.kernels.trees import Branch, Leaf, Trees
 from emberlet.micro.builder.kernels.window import Window
+from emberlet.micro.builder.plan import WORD
 from emberlet.micro.builder.program import Constants, Program, Step
 from emberlet.micro.builder.quantization.doubled import DividedRequant, doubled
 from emberlet.micro.builder.quantization.reference import Requant, choose, dot_bounds
@@ -735,6 +736,7 @@ def program_of(batch: list[Case]) -> tuple[Program, bytes, list[tuple[int, Array
                 border = Border("border", ("x",), "x", view, size, case.fill, case.width)
                 at = places["i0"]
                 steps.append(Step(border, (view,), view, {"i0": at, "o": at, "wo": 0, "to": 0}))
+        arena += bytes(-len(arena) % WORD) if isinstance(case.layer, Trees) else b""
         places["o"] = len(arena)
         arena += bytes([0x5A]) * prod(case.shape)
         places["st"] = len(arena)

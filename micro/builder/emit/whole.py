@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import struct
+from math import frexp
+
+import numpy as np
 
 from ..assembly.driver import CHILDREN
 from ..assembly.driver.calls import CONSTANTS, TOLD
@@ -90,7 +93,8 @@ def answer(program: Program, arch: str) -> Answer:
     computed = arch in VFP or 1e-28 < step < 1e28
     result = "whole" if isinstance(step, int) else "floats" if computed else "product"
     count = port.size // 4 if port.sums else port.size
-    return Answer(count, bool(port.sums), result, is_converted(program.inputs[0]))
+    power = bool(port.sums) and frexp(np.float32(step))[0] == 0.5
+    return Answer(count, bool(port.sums), result, power, is_converted(program.inputs[0]))
 
 
 def answering_source(program: Program, arch: str, family: str) -> str:

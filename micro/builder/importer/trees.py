@@ -4,6 +4,7 @@ float32."""
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import ceil, log2
 from typing import Any
 
 import numpy as np
@@ -150,9 +151,9 @@ def _ensemble(t: Importer, node: Node[Any], trees: Trees, scores: _Scores) -> st
 def _on_ranks(t: Importer, node: Node[Any], drawn: _Drawn, slots: _Slots, scores: _Scores) -> str:
     """An ensemble in integers, on the ranks of the model's input."""
     assert drawn.prepared is not None
-    source, step = drawn.prepared.source, drawn.step(scores.base)
-    divisor = scores.divisor(drawn)
+    source, divisor = drawn.prepared.source, scores.divisor(drawn)
     base = tuple(b * divisor for b in scores.base)
+    step = drawn.step(base)
     nodes = drawn.finished(slots, step, scores.both_sides)
     starts = tuple(round(b / step) for b in base)
     wide = max(map(len, slots.cuts), default=0) > 255
@@ -302,13 +303,13 @@ class _Drawn:
         return [(self.leaf_targets[e], self.leaf_weights[e]) for e in entries]
 
     def step(self, base: tuple[float, ...]) -> float:
-        """The smallest step with which every sum of leaves fits a word."""
+        """The smallest power of two with which every sum of leaves is less than MIDDLE steps, each leaf rounded."""
         most = max((abs(b) for b in base), default=0.0)
         leaves = [abs(w) for b in self.branches if not isinstance(b, _Split) for _, w in self.adds(b)]
         most += max(leaves, default=0.0) * len(self.roots)
         if not np.isfinite(most):
             raise Problem("some leaves are NaN or infinite")
-        return float(most / (1 << 28)) or 1.0
+        return 2.0 ** ceil(log2(most / (kernel.MIDDLE - len(self.roots) - 1))) if most else 1.0
 
     def finished(self, slots: _Slots, step: float, both_sides: bool) -> tuple[Branch | Leaf, ...]:
         place = [{c: k for k, c in enumerate(row)} for row in slots.cuts]

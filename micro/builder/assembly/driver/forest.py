@@ -18,8 +18,8 @@ from ..scalar import V0, V1, V2, V3, V4, V5, V6, V7
 from ..scalar_rv32 import REGISTERS
 from ..thumb import R0, R3, R4, R6, R7
 from ..thumb_dsp import ThumbDsp
-from .numbers import FIELDS, REFUSED, Numbers, NumbersRv32, NumbersThumb, negate, source
-from .trees import begin_tree, end_tree, start
+from .numbers import FIELDS, REFUSED, Numbers, NumbersRv32, NumbersThumb, source
+from .trees import start, walk
 
 
 class Forest(Numbers):
@@ -120,11 +120,12 @@ def forest(a: Forest) -> Forest:
     a.right_plain(V4, 16)
     start(a, f)
     a.get(V1, f["y"])
-    a.get(V0, f["at"])
-    begin_tree(a, f)
-    a.read_branch()
-    a.go_if("ge", V7, V3, "low")
-    end_tree(a, f)
+
+    def compare() -> None:
+        a.read_branch()
+        a.go_if("ge", V7, V3, "low")
+
+    walk(a, f, "at", compare)
     a.go("done")
 
     for which in ("", " object"):
@@ -152,10 +153,10 @@ def _ordered(a: Numbers, which: str) -> None:
 def _rare(a: Numbers, which: str) -> None:
     """What `_ordered` does with a number that is negative or NaN. Clobbers V3."""
     a.label(f"negative{which}")
-    a.left(V4, 1)
-    a.right_plain(V4, 1)
-    negate(a, V4, V3)
-    a.copy(V3, V4)
+    a.number(V3, 1)
+    a.left(V3, 31)
+    a.minus(V3, V4)
+    a.copy(V4, V3)
     a.plus(V3, V6)
     a.go_if_zero("ge", V3, f"in order{which}")
     a.label(f"missing{which}")

@@ -29,13 +29,14 @@ LIST, FLOAT, LEAST = 16, 8, 4
 
 @dataclass(frozen=True)
 class Answer:
-    """What `predict` does. count: the output's numbers; words: whether they are words, which may be unaligned, or
-    bytes; result: "whole" numbers, "floats", or "product" if MicroPython computes it; converts: whether `predict`
-    converts the input's numbers."""
+    """What `predict` does. count: the output's numbers; words: whether they are words or bytes; result: "whole"
+    numbers, "floats", or "product" if MicroPython computes it; power: whether the step is a power of two; converts:
+    whether `predict` converts the input's numbers."""
 
     count: int
     words: bool
     result: str
+    power: bool
     converts: bool
 
 
@@ -110,7 +111,7 @@ def _list(a: Calls, answer: Answer) -> None:
     if answer.result == "floats":
         _allocated(a, FLOAT)
     _integer(a, answer)
-    _object(a, answer.result, answer.words)
+    _object(a, answer)
     a.get(V1, f["items"])
     a.store_word(V0, V1)
     if answer.count > 1:
@@ -127,12 +128,7 @@ def _integer(a: Calls, answer: Answer) -> None:
         a.get(V4, f["at"])
     else:
         a.told(V4, "bytes")
-    whole = answer.words and isinstance(a, CallsVfp)  # which loads words at any address
-    (a.word if whole else a.byte)(V2, V4)
-    for k in (1, 2, 3) if answer.words and not whole else ():
-        a.byte(V3, V4, k)
-        a.left(V3, 8 * k)
-        a.plus(V2, V3)
+    (a.word if answer.words else a.byte)(V2, V4)
     if answer.count > 1:
         a.step(V4, 4 if answer.words else 1)
         a.put(V4, f["at"])
@@ -140,9 +136,9 @@ def _integer(a: Calls, answer: Answer) -> None:
     a.minus(V2, V3)
 
 
-def _object(a: Calls, result: str, words: bool) -> None:
+def _object(a: Calls, answer: Answer) -> None:
     """V0: the number in V2 as an object, which is V0 if it is a float."""
-    if result == "floats":
+    if answer.result == "floats":
         if isinstance(a, CallsVfp):
             a.vmov_to(0, V2)
             a.vcvt_from_int(0, 0)
@@ -151,9 +147,10 @@ def _object(a: Calls, result: str, words: bool) -> None:
             a.vmov_from(V5, 0)
         else:
             a.told(V3, "exponent")
-            a.told(V6, "mantissa")
-            if words:
-                long_product(a, FRAME["each"])
+            if not answer.power:
+                a.told(V6, "mantissa")
+            if answer.words:
+                long_product(a, FRAME["each"], answer.power)
             else:
                 product(a, V1)
         a.told(V4, "float")
@@ -162,7 +159,7 @@ def _object(a: Calls, result: str, words: bool) -> None:
         return
     a.left(V2, 1)
     a.step(V2, 1)
-    if result == "whole":
+    if answer.result == "whole":
         a.copy(V0, V2)
         return
     a.told(V1, "step")

@@ -25,44 +25,31 @@ def product(a: Numbers, spare: int) -> None:
     a.label("product")
 
 
-def long_product(a: Numbers, at: int) -> None:
-    """Of an integer of at most 30 bits, which becomes float32 first. Clobbers V1 to V6, and a word on the stack."""
+def long_product(a: Numbers, at: int, power: bool) -> None:
+    """Of an integer of less than 30 bits, which becomes float32 first. power: whether the number is a power of two, so
+    that its mantissa, which V6 then is not, changes nothing. Clobbers V1 to V6, and a word on the stack."""
     a.put(V2, at)
     _magnitude(a)
-    a.step(V3, 32 - CARRIED)
+    a.step(V3, 32 - CARRIED - 1 - power)
+    a.left(V4, 1)
     a.label("bytes")
-    a.right_plain_from(V5, V4, 24)
-    a.go_if_zero("ne", V5, "shift")
+    a.right_plain_from(V5, V4, 23)
+    a.go_if_zero("ne", V5, "bits")
     a.left(V4, 8)
     a.step(V3, -8)
     a.go("bytes")
-    _shift(a)
+    a.label("bits")  # of which the highest is not set yet
+    a.step(V3, -1)
+    a.left(V4, 1)
+    a.go_if_zero("ge", V4, "bits")
     _rounded(a, V1)
     a.right_plain_from(V2, V5, 24)
     a.go_if_zero("eq", V2, "halves")
     a.right_plain(V5, 1)
     a.step(V3, 1)
     a.label("halves")
-    _long(a)
-    a.right_plain_from(V5, V1, 23)
-    a.go_if_zero("ne", V5, "normal")
-    a.left(V1, 1)
-    a.right_plain_from(V5, V2, 31)
-    a.plus(V1, V5)
-    a.left(V2, 1)
-    a.step(V3, -1)
-    a.label("normal")
-    a.right_plain(V2, 8)
-    a.number(V5, 1)
-    a.bitwise_and(V5, V1)
-    a.plus(V2, V5)
-    a.number(V5, 128)
-    a.left(V5, 16)
-    a.step(V5, -1)
-    a.plus(V2, V5)
-    a.right_plain(V2, 24)
-    a.copy(V5, V1)
-    a.plus(V5, V2)
+    if not power:
+        _long(a)
     a.left(V3, 23)
     a.plus(V5, V3)
     a.get(V2, at)
@@ -104,7 +91,8 @@ def _rounded(a: Numbers, spare: int) -> None:
 
 
 def _long(a: Numbers) -> None:
-    """V1: the highest 24 bits of the product of 48 bits of V5 and V6; V2: the others, from bit 8 on."""
+    """V5: the highest 24 bits of the product of 48 bits of V5 and V6, rounded. V1: those bits; V2: the others, from bit
+    8 on, then from bit 0."""
     a.right_plain_from(V1, V5, 12)
     a.left(V5, 20)
     a.right_plain(V5, 20)
@@ -125,6 +113,25 @@ def _long(a: Numbers) -> None:
     a.right_plain_from(V5, V2, 24)
     a.plus(V1, V5)
     a.left(V2, 8)
+    a.right_plain_from(V5, V1, 23)
+    a.go_if_zero("ne", V5, "normal")
+    a.left(V1, 1)
+    a.right_plain_from(V5, V2, 31)
+    a.plus(V1, V5)
+    a.left(V2, 1)
+    a.step(V3, -1)
+    a.label("normal")
+    a.right_plain(V2, 8)
+    a.number(V5, 1)
+    a.bitwise_and(V5, V1)
+    a.plus(V2, V5)
+    a.number(V5, 128)
+    a.left(V5, 16)
+    a.step(V5, -1)
+    a.plus(V2, V5)
+    a.right_plain(V2, 24)
+    a.copy(V5, V1)
+    a.plus(V5, V2)
 
 
 def _signed(a: Numbers) -> None:
