@@ -28,6 +28,7 @@ from emberlet.micro.builder.quantization.calibrate import samples_from  # noqa: 
 
 from benches._micro_cycles import cycles, cycles_text  # noqa: E402
 from benches._micro_random import layers, layers_text, networks_text, whole_networks  # noqa: E402
+from benches._micro_second_core import second_core, second_core_text  # noqa: E402
 from tools import model_packages  # noqa: E402
 from tools.boards_in_qemu import EmulatedBoard  # noqa: E402
 from tools.microcontrollers.networks import NETWORKS, SMALL, forest, samples  # noqa: E402
@@ -298,13 +299,8 @@ def _goal(name: str, entry: dict[str, Any]) -> str:
 def text(out: dict[str, Any]) -> str:
     """The results as a Markdown page."""
     titles = {"networks": "these networks", "published": "published networks", "small": "single layers"}
-    titles |= {
-        "wake": "wake words",
-        "cycles": "cycles",
-        "calls": "small models",
-        "layers": "random layers",
-        "random": "random networks",
-    }
+    titles |= {"wake": "wake words", "cycles": "cycles", "calls": "small models", "second": "the second core"}
+    titles |= {"layers": "random layers", "random": "random networks"}
     when = ", ".join(f"{titles[key]} on {day}" for key, day in out["days"].items())
     parts = [HEAD.format(when=when)]
     for board in firmware.BOARDS.values() if "networks" in out else ():
@@ -332,6 +328,7 @@ def text(out: dict[str, Any]) -> str:
     if "calls" in out:
         parts += [CALLS_HEAD, calls_table(out["calls"])]
     parts += [cycles_text(out["cycles"])] if "cycles" in out else []
+    parts += [second_core_text(out["second"])] if "second" in out else []
     parts += [layers_text(out["layers"])] if "layers" in out else []
     parts += [networks_text(out["random"])] if "random" in out else []
     return "".join(parts)
@@ -365,7 +362,7 @@ def misses(out: dict[str, Any]) -> list[str]:
     return found + [name for name, each in wrong.items() if any(any(e.values()) for e in each)]
 
 
-PARTS = {"calls": calls, "wake": wake_words, "cycles": cycles, "small": small}
+PARTS = {"calls": calls, "wake": wake_words, "cycles": cycles, "small": small, "second": second_core}
 PARTS |= {"published": published, "networks": networks}
 """What is counted, the shortest first: the first four about 1 minute each at most, then 4 and 8 of processor time."""
 

@@ -15,7 +15,7 @@ from emberlet.host.burnpack_writer import Source, dumps
 from emberlet.host.files import RESERVED_BY_WINDOWS
 from emberlet.host.quantization import calibration
 
-from .assembly.variants import FAMILIES
+from .assembly.variants import FAMILIES, THUMB
 from .boards import Board
 from .compile import compile_mpy
 from .cost import Cost, cost
@@ -88,9 +88,10 @@ class Options:
     it is in a ROMFS; "romfs": the same with an image; "frozen": a module for the firmware; "partition": a burnpack in a
     flash partition). method: of calibration. release: the oldest MicroPython that the .mpy files must load on.
     kernels: "assembly" for boards that have them, or "viper" for all. floats: stay float32, even if samples are given.
-    layers: add a module that lists and times the layers. steps: add an inference in steps (emit/steps.py). arena: the
-    module of another model whose arena is used. int4: 4-bit weights are two in a byte ("packed") or one ("bytes").
-    stream: the time axis of the model's input, of which each inference takes `new_steps` (streaming.py).
+    second_core: share large layers with an RP2040's second core. layers: add a module that lists and times the layers.
+    steps: add an inference in steps (emit/steps.py). arena: the module of another model whose arena is used. int4:
+    4-bit weights are two in a byte ("packed") or one ("bytes"). stream: the time axis of the model's input, of which
+    each inference takes `new_steps` (streaming.py).
     least_agreement: a build in int8 fails if its `Agreement.share` is below; None: below LEAST_AGREEMENT, or
     LEAST_OF_CLASSES.
     """
@@ -104,6 +105,7 @@ class Options:
     release: str | None = None
     kernels: str = "assembly"
     floats: bool = False
+    second_core: bool = False
     layers: bool = False
     steps: bool = False
     arena: str = ""
@@ -165,7 +167,15 @@ def build(graph: Graph, options: Options, samples: Mapping[str, Array] | None = 
         raise UnsupportedError(f"kernels {options.kernels!r}: expected one of {', '.join(KERNELS)}")
     if options.stream is not None and not in_words:
         graph = _streamed(graph, options)
-    built = BuildResult(plan(graph, options.families), graph, agreement=agreement, notes=notes)
+    if options.second_core and (
+        THUMB not in options.families or graph.is_float or options.weights == "frozen"  # whose code lies in flash
+    ):
+        raise UnsupportedError(
+            "the second core is an RP2040's, and runs kernels in assembly: build with --board rp2 in int8, without "
+            "--kernels viper and --weights frozen, or without --second-core"
+        )
+    program = plan(graph, options.families, options.second_core)
+    built = BuildResult(program, graph, agreement=agreement, notes=notes)
     if options.arena and options.steps:
         raise UnsupportedError(
             f"{options.name} gives back control between its layers, while the other model may use the arena: build it "
@@ -175,6 +185,8 @@ def build(graph: Graph, options: Options, samples: Mapping[str, Array] | None = 
         raise UnsupportedError(f"{options.name} keeps a state between calls, which the other model would overwrite")
     _write_sources(built, options)
     _compile(built, options)
+    if options.second_core and not any(c.thread for c in built.costs.values()):
+        built.notes += ("no layer is large enough to share it with the second core",)
     return built
 
 

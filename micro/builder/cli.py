@@ -104,6 +104,7 @@ def _add_build(p: argparse.ArgumentParser) -> None:
         default="packed",
         help="4-bit weights: two per byte (default), or one per byte, which is larger and faster",
     )
+    p.add_argument("--second-core", action="store_true", help="rp2: half of each large layer runs on the second core")
     p.add_argument("--steps", action="store_true", help="write `steps`, which gives back control after each layer")
     p.add_argument("--layers", action="store_true", help="write a module that lists and times the layers on the board")
     p.add_argument("--arena", default="", metavar="MODULE", help="use the arena of another model's module on the board")
@@ -155,6 +156,7 @@ def _build(a: argparse.Namespace) -> int:
         release=a.micropython,
         kernels=a.kernels,
         int4=a.int4,
+        second_core=a.second_core,
         layers=a.layers,
         steps=a.steps,
         arena=module_name(a.arena) if a.arena else "",

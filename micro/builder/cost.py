@@ -10,7 +10,7 @@ from .assembly.frame import BUFFERS
 from .boards import KB, Board
 from .counting import instructions
 from .emit.held import held_bytes
-from .emit.kernels import assembly_kernels, driver_table, holds_constants, is_held, kernels_source
+from .emit.kernels import assembly_kernels, driver_table, holds_constants, is_held, kernels_source, uses_second_core
 from .kernels.layer import Layer
 from .kernels.pool import _Pool, _Reduce
 from .program import Program
@@ -33,6 +33,9 @@ FLOAT = 110
 OBJECTS = 2 * KB
 """Heap used by the modules' own objects: functions, names, views of the arena."""
 
+THREAD = 4 * KB
+"""The stack of the thread on a second core, which MicroPython takes from the heap."""
+
 CALLS = 832
 """Bytes of stack used around a kernel by `predict`, `run` and MicroPython itself. Like the two below, the largest of
 measurements on emulated Cortex-M and RISC-V boards under MicroPython 1.25."""
@@ -48,9 +51,9 @@ NUMBERS = 1184
 class Cost:
     """Sizes are in bytes. flash: the deployed files; code: machine code and bytecode, which is loaded into memory
     unless frozen; weights_in_ram: the weights and tables that are copied into memory; words: the tables that are, if
-    frozen; stack: the stack of `predict`,
-    most of it in kernel `deepest`; peak: the layer at which the arena is fullest; held: the copy of the state that an
-    interrupted inference leaves; work: of `predict`, in multiply-accumulates of a dense layer in int8.
+    frozen; stack: the stack of `predict`, most of it in kernel `deepest`; peak: the layer at which the arena is
+    fullest; held: the copy of the state that an interrupted inference leaves; thread: a second core's stack; work: of
+    `predict`, in multiply-accumulates of a dense layer in int8.
     """
 
     flash: int
@@ -66,11 +69,12 @@ class Cost:
     is_float: bool
     work: float
     held: int = 0
+    thread: int = 0
 
     @property
     def ram(self) -> int:
         """Bytes of the heap."""
-        return self.arena + self.held + self.code + self.weights_in_ram + OBJECTS
+        return self.arena + self.held + self.code + self.weights_in_ram + self.thread + OBJECTS
 
     def cycles(self, board: Board) -> float:
         """Estimated cycles per inference."""
@@ -106,6 +110,7 @@ def cost(program: Program, files: Mapping[str, bytes], weights: str, flash: int,
         is_float=program.is_float,
         work=_floats(program) if program.is_float else instructions(program, arch) / VIPER,
         held=held_bytes(program) * is_held(program, arch),
+        thread=THREAD * uses_second_core(program, arch),
     )
 
 
@@ -170,7 +175,7 @@ def report(name: str, c: Cost, boards: list[Board], weights: str) -> list[str]:
         f"  flash   {size_text(c.flash)}, {size_text(c.weights)} of it weights and tables ({weights}, {where})",
         f"  memory  {size_text(c.ram)}: arena {size_text(c.arena)}, fullest at {c.peak!r}; {held}"
         f"code {size_text(c.code)}; "
-        f"weights {size_text(c.weights_in_ram)}; objects about {size_text(OBJECTS)}",
+        f"weights {size_text(c.weights_in_ram)}; objects about {size_text(c.thread + OBJECTS)}",
         f"  stack   about {size_text(c.stack)}, deepest in kernel {c.deepest!r}",
     ]
     for board in boards:

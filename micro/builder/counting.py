@@ -11,7 +11,7 @@ import ast
 from collections import defaultdict
 from collections.abc import Mapping
 
-from .assembly.driver import Kernel, Table
+from .assembly.driver import Kernel, Table, second
 from .assembly.driver.converted import is_converted
 from .assembly.variants import DSP, FAMILIES, RV32, THUMB
 from .emit.inputs import has_whole, in_grid, integers
@@ -245,9 +245,13 @@ class _Walk:
 
     def _driven(self, call: ast.Call, times: float) -> None:
         assert self.driver is not None
-        turns = 1
+        turns, elsewhere = 1, False
         for own in self.driver.calls(*map(_number, call.args[4:6])):
             name, numbers = own.kernel.name, {k: v if isinstance(v, int) else 0 for k, v in own.numbers.items()}
+            if name == second.KERNEL.name:
+                elsewhere = numbers["what"] == second.FORK  # up to the next call of this kernel, on the second core
+            elif elsewhere:
+                continue
             self.found["driven call"] += times * turns
             self.found["field"] += times * turns * len(numbers)
             turns = numbers["times"] if name == "repeat" else 1 if name == "again" else turns
@@ -283,7 +287,7 @@ def assembly(name: str, n: Mapping[str, int]) -> dict[str, int]:
             f"depthwise {_how(name)} output{at_once}": outs,
             "depthwise weight": n["C"] * kh * kw,
         }
-    if name in ("repeat", "again"):
+    if name in ("repeat", "again", second.KERNEL.name):
         return {}
     if name.startswith("trees"):
         return {"tree": n["roots"], "branch": DEPTH * n["roots"]}

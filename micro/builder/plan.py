@@ -96,13 +96,13 @@ WORD = 4
 """Where kernels in assembly copy them, buffers begin at whole words: a copy by bytes takes six times as long."""
 
 
-def plan(graph: Graph, families: Sequence[str] = ()) -> Program:
+def plan(graph: Graph, families: Sequence[str] = (), second_core: bool = False) -> Program:
     """The program of a graph, quantized or float32.
 
-    families: those of assembly.registry whose kernels need scratch memory in the arena.
+    families: those of assembly.registry whose kernels need scratch memory in the arena; second_core: as in Program.
     """
     bordered, borders = _borders(graph)
-    return _Planner(bordered, borders, families).program()
+    return _Planner(bordered, borders, families, second_core).program()
 
 
 def _borders(graph: Graph) -> tuple[Graph, dict[str, tuple[Pads, float]]]:
@@ -163,8 +163,10 @@ def _with_copy(graph: Graph, name: str, reader: Layer) -> Graph:
 
 
 class _Planner:
-    def __init__(self, graph: Graph, borders: dict[str, tuple[Pads, float]], families: Sequence[str]) -> None:
-        self.graph = graph
+    def __init__(
+        self, graph: Graph, borders: dict[str, tuple[Pads, float]], families: Sequence[str], second_core: bool
+    ) -> None:
+        self.graph, self.second_core = graph, second_core
         self.families = () if graph.is_float else tuple(families)
         self.views: dict[str, View] = {}
         self.sizes: dict[str, int] = {}
@@ -240,7 +242,7 @@ class _Planner:
         for k, layer in enumerate(self.layers):
             whole = (-1, steps) if layer.remembers else (k, k)
             state = Buffer(layer.state, *whole) if layer.state else None
-            extra = scratch(layer, self.families)
+            extra = scratch(layer, self.families) * (1 + (self.second_core and isinstance(layer, Dot)))
             own.append(
                 (
                     state,
@@ -284,6 +286,7 @@ class _Planner:
             tuple(states),
             tuple((buffers[n].place, self.sizes[n], graph.elements(n, first)) for n, first in graph.states.items()),
             graph.calls_to_fill,
+            self.second_core,
         )
 
     def _port(self, name: str, buffers: dict[str, Buffer]) -> Port:

@@ -77,7 +77,7 @@ def _plain(name: str) -> str:
 class Program:
     """weights: uint8, or float32 if `is_float`; words: T; arena: its size in elements; peak: the layer at which most of
     it is used; states: (offset, elements, initial values, repeated) of the layers' states; kept: the same for tensors
-    kept between inferences; calls_to_fill: as in Graph.
+    kept between inferences; calls_to_fill: as in Graph; second_core: whether an RP2040's runs half of the large layers.
     """
 
     name: str
@@ -92,6 +92,7 @@ class Program:
     states: tuple[First, ...] = ()
     kept: tuple[First, ...] = ()
     calls_to_fill: int = 0
+    second_core: bool = False
 
     @property
     def arena_bytes(self) -> int:

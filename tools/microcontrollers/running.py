@@ -26,6 +26,7 @@ from tools.micropython import Port
 _RUN = """
 import sys
 sys.path.insert(0, "{folder}")
+{before}
 import kernels
 
 
@@ -70,11 +71,12 @@ def run_program(
     precompiled: bool = True,
     check: str = "",
     assembly: str = "",
+    before: str = "",
 ) -> Array:
     """The arena after the program ran in an arena that held `arena`: bytes, or floats where the program is float32.
 
     check: lines that run afterwards; `allocated` is how many bytes of the heap the program took. assembly: the
-    instruction set, as mpy-cross calls it, whose assembly kernels are used.
+    instruction set, as mpy-cross calls it, whose assembly kernels are used. before: lines that run before the import.
     """
     source = kernels_source(program, dialect, assembly)
     for old in folder.glob("kernels.*"):
@@ -88,7 +90,8 @@ def run_program(
     (folder / "weights").write_bytes(program.weight_bytes)
     (folder / "words").write_bytes(program.word_bytes)
     (folder / "arena").write_bytes(arena)
-    script = _RUN.format(folder=folder, floats=_FLOATS if program.is_float else "", check=check)
+    floats = _FLOATS if program.is_float else ""
+    script = _RUN.format(folder=folder, floats=floats, check=check, before=before)
     files = [folder] if "Wasm" in port.name else []
     result = port.run(script, heap="64M", micropypath=[], files=files, timeout=300).check()
     return np.frombuffer(base64.b64decode(result.stdout), np.float32 if program.is_float else np.uint8)

@@ -238,6 +238,24 @@ class Thumb(Assembler):
         check("an offset", offset, range(0, 1024, 4))
         self._one(f"add {name(d)}, sp, #{offset}", 0xA800 | d << 8 | offset // 4)
 
+    # -- other cores ---------------------------------------------------------------------------------------------------
+
+    def wfe(self) -> None:
+        """Sleep until an event, if there was none."""
+        self._one("wfe", 0xBF20)
+
+    def sev(self) -> None:
+        """An event for every core."""
+        self._one("sev", 0xBF40)
+
+    def dmb(self) -> None:
+        """Memory accesses before it come before those after it."""
+        self.emit("dmb", halves(0xF3BF, 0x8F5F))
+
+    def dsb(self) -> None:
+        """Memory accesses before it are complete."""
+        self.emit("dsb", halves(0xF3BF, 0x8F4F))
+
     # -- branches ------------------------------------------------------------------------------------------------------
 
     def bx(self, m: int) -> None:

@@ -11,9 +11,12 @@ from ..assembly.driver.calls import Calls, CallsRv32, CallsThumb, CallsVfp
 from ..assembly.driver.constants import CONSTANT, constant_words
 from ..assembly.driver.layers import numbers_listed, numbers_put, numbers_ranked
 from ..assembly.driver.predict import predict
+from ..assembly.driver.second import SERVING, WORKER, shared
 from ..assembly.registry import calls, sums, sums_in_assembly, table, units
 from ..assembly.variants import DSP, FAMILIES, RV32, THUMB, VFP
 from ..functions import FROM_MATH
+from ..kernels.depthwise import Depthwise
+from ..kernels.dot import Dot
 from ..kernels.recurrence import Rows, SumsIn
 from ..kernels.writer import Writer
 from ..program import Program, Step
@@ -84,7 +87,7 @@ def listing(program: Program, arch: str) -> str:
     family = FAMILIES[arch]
     lines = [f"// {program.name}: what each layer runs in on {arch}", "//"]
     for step in program.steps:
-        own = dict.fromkeys(call.kernel.name for call in step_calls(step, family))
+        own = dict.fromkeys(call.kernel.name for call in step_calls(program, step, family))
         lines.append(f"//   {step.layer.name}: {', '.join(own) or 'viper'}")
     kernels = assembly_kernels(program, arch).items()
     return "\n".join([*lines, "", *(kernel.assembled().text(name) for name, kernel in kernels)])
@@ -121,7 +124,7 @@ def kernels_source(program: Program, dialect: str, arch: str = "", apart: bool =
     begin = (
         [f"global a, w, t, l{', kept' * at_once}", *made.begin] if made.begin else []
     )  # as variables of `bind` they would be too many
-    begin += bind_lines(program) * held
+    begin += bind_lines(program) * held + _serving(made)
     run = ["def run():", *(f"    {line}" for line in _held(lines, held) or ["pass"])]
     ends = ["return run"] if held else _returned(lines)
     bind = "def bind(A, W, T):\n" + "".join(f"    {line}\n" for line in [*begin, *run, *ends])
@@ -161,7 +164,8 @@ def is_held(program: Program, arch: str = "") -> bool:
 class Emitted:
     """functions: the kernels; begin: the first lines of `run`; groups: its lines for each step; table: the driver's, if
     there is one; put: where the table has the calls that write the numbers of each input, and, as another input, of two
-    numbers at the arena's start; listed: those that make the numbers of each output, (0, 0) if there are none."""
+    numbers at the arena's start; listed: those that make the numbers of each output, (0, 0) if there are none; serving:
+    the part that a second core runs, (0, 0) if there is none."""
 
     functions: list[str]
     begin: list[str]
@@ -170,6 +174,7 @@ class Emitted:
     put: list[list[tuple[int, int]]]
     listed: list[tuple[int, int]]
     predict: bool
+    serving: tuple[int, int]
 
 
 def _layers(program: Program, dialect: str, arch: str) -> Emitted:  # noqa: C901
@@ -206,7 +211,7 @@ def _layers(program: Program, dialect: str, arch: str) -> Emitted:  # noqa: C901
 
     for step in program.steps:
         layer, own = step.layer, (step.inputs, step.output, step.places)
-        made = calls(layer, family, *own) if family else None
+        made = _calls(program, step, family) if family else None
         if made is not None:
             groups.append(assembly(made) if made else [])
         elif family and sums_in_assembly(layer, family):
@@ -227,7 +232,23 @@ def _layers(program: Program, dialect: str, arch: str) -> Emitted:  # noqa: C901
     elif driver is not None and has_whole(program) and at_once():
         put.append([driver.add([call]) for call in numbers_ranked(family, program)])
     answers = bool(put) and has_whole(program) and at_once() and is_answered(program)
-    return Emitted(functions, _ADDRESSES if family else [], groups, driver, put, listed, answers)
+    serving = driver.add([SERVING]) if driver is not None and SERVING.kernel.name in driver.kernels else (0, 0)
+    return Emitted(functions, _ADDRESSES if family else [], groups, driver, put, listed, answers, serving)
+
+
+_SERVING = """\
+try:
+    from _thread import start_new_thread
+
+    start_new_thread({drive}, (a, w, t, l, {start}, {end}, {worker}))
+except (ImportError, OSError):
+    pass  # there is no second core, or another program has it: this one does everything"""
+
+
+def _serving(made: Emitted) -> list[str]:
+    """The lines of `bind` that start the second core's thread."""
+    start, end = made.serving
+    return _SERVING.format(drive=DRIVE, start=start, end=end, worker=WORKER).splitlines() if end else []
 
 
 def _returned(lines: Sequence[str]) -> list[str]:
@@ -304,19 +325,34 @@ def driver_table(program: Program, arch: str) -> Table | None:
     return _layers(program, "viper", arch).table if arch in FAMILIES else None
 
 
+def uses_second_core(program: Program, arch: str) -> bool:
+    """Whether an instruction set's kernels share layers with a second core."""
+    table = driver_table(program, arch)
+    return table is not None and SERVING.kernel.name in table.kernels
+
+
 def assembly_kernels(program: Program, arch: str) -> dict[str, Kernel]:
     """The assembly kernels that a program uses on an instruction set, by name."""
     family = FAMILIES.get(arch, "")
     found: dict[str, Kernel] = {}
     for step in program.steps if family else ():
-        for call in step_calls(step, family):
+        for call in step_calls(program, step, family):
             found.setdefault(call.kernel.name, call.kernel)
     return found
 
 
-def step_calls(step: Step, family: str) -> list[Call]:
+def _calls(program: Program, step: Step, family: str) -> list[Call] | None:
+    """As registry.calls, halved where a second core helps."""
+    layer = step.layer
+    made = calls(layer, family, step.inputs, step.output, step.places)
+    if made and program.second_core and family == THUMB and isinstance(layer, Dot | Depthwise):
+        made = shared(made, 1 + layer.requant.words if isinstance(layer, Dot) else 0)
+    return made
+
+
+def step_calls(program: Program, step: Step, family: str) -> list[Call]:
     """The assembly kernels that a step calls; none if it runs in viper."""
-    made = calls(step.layer, family, step.inputs, step.output, step.places)
+    made = _calls(program, step, family)
     if made is None and sums_in_assembly(step.layer, family):
         parts = [sums(rows, family, "i", step.places) for rows in step.layer.rows]
         return [call for call in (*parts, units(step.layer, family, step.places)) if call]

@@ -142,7 +142,7 @@ def begin(frame: int, table: int, second: int) -> Thumb:
     a.add(R4, R3)
     a.bx(R4)
     a.label("done")
-    a.ldr(R0, R7, _state("answer"))
+    a.ldr(R0, R7, state("answer"))
     a.lsls(R0, R0, 1)
     a.adds_imm(R0, 1)
     a.label("leave")
@@ -227,7 +227,7 @@ def _behind(first: str, second: str) -> int:
     return 4 * (STATE.index(second) - STATE.index(first) - 1)
 
 
-def _state(name: str) -> int:
+def state(name: str) -> int:
     """The offset of a word of the state from r7 as the driver leaves it, behind the first four."""
     return 4 * STATE.index(name) - POSITION
 
@@ -237,9 +237,9 @@ def repeat() -> Thumb:
     a = ScalarThumb()
     for field, name in REPEAT.items():
         a.ldr(R0, SP, Frame(tuple(REPEAT))[field])
-        a.str_(R0, R7, _state(name))
-    a.ldr(R0, R7, _state("position"))
-    a.str_(R0, R7, _state("back"))
+        a.str_(R0, R7, state(name))
+    a.ldr(R0, R7, state("position"))
+    a.str_(R0, R7, state("back"))
     a.bl(DRIVER)
     return a
 
@@ -248,16 +248,16 @@ def again() -> Thumb:
     """The end of a loop: see loops.AGAIN."""
     a = ScalarThumb()
     for name, step in AGAIN.items():
-        a.ldr(R0, R7, _state(name))
-        a.ldr(R1, R7, _state(step))
+        a.ldr(R0, R7, state(name))
+        a.ldr(R1, R7, state(step))
         a.adds(R0, R0, R1)
-        a.str_(R0, R7, _state(name))
-    a.ldr(R0, R7, _state("count"))
+        a.str_(R0, R7, state(name))
+    a.ldr(R0, R7, state("count"))
     a.subs_imm(R0, 1)
-    a.str_(R0, R7, _state("count"))
+    a.str_(R0, R7, state("count"))
     a.b_if("eq", "ended")
-    a.ldr(R0, R7, _state("back"))
-    a.str_(R0, R7, _state("position"))
+    a.ldr(R0, R7, state("back"))
+    a.str_(R0, R7, state("position"))
     a.label("ended")
     a.bl(DRIVER)
     return a
