@@ -34,6 +34,7 @@ import ast
 import difflib
 import importlib.util
 import io
+import secrets
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -91,7 +92,9 @@ def test(args: list[str]) -> int:
     # A process for each processor: browsers and clusters compute, too, in processes of their own, and do not begin
     # in time beside more. A chosen few tests start faster in one process. Files stay whole: they share fixtures.
     parallel = [f"-n{min(os.cpu_count() or 1, MOST_PROCESSES)}", "--dist=loadfile"] if whole else []
-    environment = {**os.environ, "PYTHONWARNDEFAULTENCODING": "1"}
+    # What failed draws the same again. lavapipe does not optimize kernels: that takes longer than they run.
+    ours = {"EMBERLET_TESTS_SEED": str(secrets.randbelow(1 << 32)), "GALLIVM_PERF": "nopt"}
+    environment = {**ours, **os.environ, "PYTHONWARNDEFAULTENCODING": "1"}
     command = [sys.executable, "-m", "pytest", *parallel, *args]
     tested = subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
     if tested == 1 and whole:  # some tests failed

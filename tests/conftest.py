@@ -55,6 +55,7 @@ def pytest_collection() -> Generator[None, object, object]:
     finally:
         gc.freeze()
         gc.enable()
+        gc.set_threshold(20_000)  # compiling a model makes many objects, few of which are garbage: 5 % of the time
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

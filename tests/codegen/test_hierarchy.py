@@ -36,7 +36,7 @@ def _arrays(model: Path, case: Case, backend: str, flat: bool) -> list[bytes]:
     return [bytes(home.to_bytes(r)) + repr((r.dtype, r.shape)).encode() for r in results]
 
 
-@every("case", list(cases(contrib=False)), share=4)
+@every("case", list(cases(contrib=False)), share=8)
 def test_the_modules_compute_what_the_flat_code_does(case: Case) -> None:
     backend = draw(case.name).choice(BACKENDS)
     assert _arrays(case.model, case, backend, False) == _arrays(case.model, case, backend, True), backend

@@ -15,7 +15,7 @@ from support.neighboring_calls import difference, neighbors, outcome
 
 FOLDER = Path(__file__).parent / "calls"
 TOPICS = sorted(file.stem for file in FOLDER.glob("*.txt"))
-SHARE = 6  # a run has a sixth of the 25,000 neighbors, another one each time
+SHARE = 12  # a run has a twelfth of the 25,000 neighbors, another one each time
 
 
 @pytest.fixture(autouse=True)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import random
-import secrets
 from collections.abc import Iterable
 
 import pytest
 from fuzz.differential import engine
 from fuzz.differential.drawing import Pool, Skip
 from fuzz.differential.operations import grow, inputs
+from support.draws import draw
 
 from tools.components import require
 
@@ -23,7 +23,7 @@ def test_a_short_run_finds_no_difference(name: str) -> None:
     kind = engine.kind(name)
     for component in kind.NEEDS:
         require(component)
-    seed = secrets.randbelow(1 << 32)
+    seed = draw(name).randrange(1 << 32)
     print(f"python3 dev.py fuzz {name} --seed {seed}")
     ran = engine.run(kind, seed, seconds=SECONDS.get(name, 3.0), count=MOST.get(name, 1 << 40))
     assert ran.cases

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import random
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +15,7 @@ from emberlet.micro.builder.kernels.dot import Dot
 from emberlet.micro.builder.kernels.recurrence import MIDDLE, Rows
 from emberlet.micro.builder.kernels.recurrent import Gru
 from emberlet.micro.builder.quantization.reference import ZERO, choose, dot_bounds
+from support.draws import draw
 
 from tools.microcontrollers.random_layers import Case, assembly_cases, program_of, rows_at_random
 from tools.microcontrollers.running import run_program
@@ -38,7 +38,7 @@ def wrong_layers(made: list[Case], port: Port, arch: str, folder: Path) -> list[
 
 @pytest.mark.parametrize("arch", ARM)
 def test_every_layer_is_exact_on_arm(arch: str, armhf_port: Port, tmp_path: Path) -> None:
-    seed = random.SystemRandom().randrange(1 << 31)
+    seed = draw(__name__).randrange(1 << 31)
     print(f"seed {seed}")
     assert wrong_layers(list(assembly_cases(seed, LAYERS)), armhf_port, arch, tmp_path) == []
 

@@ -3,7 +3,6 @@ available."""
 
 from __future__ import annotations
 
-import random
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from emberlet.micro.builder.assembly.registry import calls, units
 from emberlet.micro.builder.kernels.recurrence import MIDDLE, UNIT, RecurrentLayer, Rows
 from emberlet.micro.builder.kernels.recurrent import Gru, Lstm
 from emberlet.micro.builder.quantization.reference import Requant
+from support.draws import draw
 from support.microcontrollers.xtensa_model import Xtensa
 
 from tools.microcontrollers.random_layers import assembly_cases, program_of
@@ -23,7 +23,7 @@ MOST = 20_000
 
 @pytest.mark.parametrize("family", ["xtensa", "xtensawin"])
 def test_kernels_are_exact_by_the_manual(family: str) -> None:
-    seed = random.SystemRandom().randrange(1 << 31)
+    seed = draw(__name__).randrange(1 << 31)
     print(f"seed {seed}")
     made = [case for case in assembly_cases(seed, 260) if case.layer.macs < MOST]
     program, arena, due = program_of(made)
@@ -69,7 +69,7 @@ def _fill_border(arena: bytearray, step: object) -> None:
 @pytest.mark.parametrize("make", [Gru, Lstm])
 def test_units_of_recurrent_layers_are_those_of_the_bytecode_kernel(make: type[RecurrentLayer], family: str) -> None:
     """Of random states and sums, at any address."""
-    seed = random.SystemRandom().randrange(1 << 31)
+    seed = draw(__name__).randrange(1 << 31)
     print(f"seed {seed}")
     rng, gates = np.random.default_rng(seed), 3 if make is Gru else 4
     for hidden in (1, 5, 32):

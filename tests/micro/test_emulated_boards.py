@@ -13,6 +13,7 @@ from emberlet.micro.builder.build import Options, build
 from emberlet.micro.builder.cost import VIPER
 from emberlet.micro.builder.from_ir import read_graph
 from emberlet.micro.builder.quantization.calibrate import samples_from
+from support.draws import draw
 
 from tools.boards_in_qemu import EmulatedBoard
 from tools.microcontrollers.models import build_digits
@@ -31,7 +32,7 @@ pytestmark = pytest.mark.needs("emulated-boards")
 
 @pytest.mark.parametrize("name", firmware.FAMILIES)
 def test_layers_are_exact(name: str) -> None:
-    seed = random.SystemRandom().randrange(1 << 31)
+    seed = draw(__name__).randrange(1 << 31)
     print(f"seed {seed}")
     made = list(assembly_cases(seed, 150))
     program, arena, due = program_of(made)
@@ -41,7 +42,7 @@ def test_layers_are_exact(name: str) -> None:
 
 @pytest.mark.parametrize("name", firmware.FAMILIES)
 def test_layers_that_no_assembly_computes_are_exact(name: str) -> None:
-    seed = random.SystemRandom().randrange(1 << 31)
+    seed = draw(__name__).randrange(1 << 31)
     print(f"seed {seed}")
     made = list(viper_cases(seed, 30))
     program, arena, due = program_of(made)
@@ -52,7 +53,7 @@ def test_layers_that_no_assembly_computes_are_exact(name: str) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_whole_networks_are_exact(kind: str) -> None:
     """Of several layers, on one of the boards; `bench micro --boards random` runs many on all."""
-    seed = random.SystemRandom().randrange(1 << 31)
+    seed = draw(__name__).randrange(1 << 31)
     name = random.Random(seed).choice(list(firmware.FAMILIES))
     print(f"seed {seed}, {name}")
     made = list(islice(networks(kind, seed), 12))

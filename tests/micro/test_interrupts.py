@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +11,7 @@ import pytest
 from emberlet.micro.builder.boards import BOARDS
 from emberlet.micro.builder.build import BuildResult, Options, build
 from emberlet.micro.builder.from_ir import read_graph
+from support.draws import draw
 from support.microcontrollers.over_time import network_over_time
 from support.microcontrollers.quantized import samples_of
 from support.microcontrollers.stateful import stateful
@@ -222,7 +222,7 @@ def test_an_interrupt_between_two_calls_leaves_the_state_of_before(name: str, un
 def test_an_interrupt_at_any_moment_leaves_the_state_of_before_or_after(
     name: str, unix_port: Port, tmp_path: Path
 ) -> None:
-    seed = random.SystemRandom().randrange(1 << 31)
+    seed = draw(__name__).randrange(1 << 31)
     print(f"seed {seed}")
     assert run(MODELS[name](), MOMENTS.format(seed=seed), unix_port, tmp_path) == ["60"]
 

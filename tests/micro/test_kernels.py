@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import random
 import re
 from collections.abc import Iterable
 from functools import cache
@@ -31,7 +30,7 @@ BATCHES, LAYERS = 1, 507  # of every kind, other ones in each run
 
 @cache
 def batch(number: int) -> tuple[int, list[Case], Program, bytes, list[tuple[int, Array]]]:
-    seed = random.SystemRandom().randrange(1 << 31)
+    seed = draw(__name__).randrange(1 << 31)
     made = list(cases(seed, LAYERS))
     return (seed, made, *program_of(made))
 

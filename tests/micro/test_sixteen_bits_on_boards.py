@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from dataclasses import replace
 from functools import cache
 
@@ -13,6 +12,7 @@ from emberlet.micro.builder.boards import BOARDS
 from emberlet.micro.builder.build import Options, build
 from emberlet.micro.builder.from_ir import read_graph
 from onnxruntime.quantization import QuantType
+from support.draws import draw
 from support.microcontrollers.quantized import Network, quantized, samples_of
 
 from tools.boards_in_qemu import EmulatedBoard
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.needs("emulated-boards")
 
 @pytest.mark.parametrize("name", firmware.FAMILIES)
 def test_layers_of_words_are_exact(name: str) -> None:
-    seed = random.SystemRandom().randrange(1 << 31)
+    seed = draw(__name__).randrange(1 << 31)
     print(f"seed {seed}")
     made = [*word_cases(seed, 150), *(Case(*each, 2) for each in large(np.random.default_rng(seed)))]
     program, arena, due = program_of(made)

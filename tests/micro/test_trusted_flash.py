@@ -4,7 +4,6 @@ old model or the new one."""
 from __future__ import annotations
 
 import json
-import random
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from emberlet.micro.builder.graph import Graph
 from emberlet.micro.builder.kernels.dot import DotFloat
 from emberlet.micro.builder.kernels.window import Window
 from emberlet.micro.builder.written import write
+from support.draws import draw
 
 from tools.microcontrollers.models import build_digits, deployed, desktop_boards
 from tools.micropython import Port
@@ -72,7 +72,7 @@ def flash(request: pytest.FixtureRequest, unix_port: Port, tmp_path_factory: pyt
 
 @pytest.mark.parametrize("which", ["bpk", "kernels"])
 def test_flipped_bits_and_missing_bytes_are_noticed(which: str, flash: Path, unix_port: Port) -> None:
-    rng = random.SystemRandom()
+    rng = draw(__name__)
     name = "digits.bpk" if which == "bpk" else "digits_kernels.mpy"
     if not (flash / name).exists():
         pytest.skip("the weights are in a module")
@@ -98,7 +98,7 @@ def test_a_flipped_bit_of_weights_in_a_module_is_noticed(unix_port: Port, tmp_pa
     folder = deployed(built, Options("digits", "module", desktop_boards()), tmp_path, unix_port.name)  # type: ignore[arg-type]
     data = (folder / "digits_weights.mpy").read_bytes()
     start, size = data.index(built.program.weight_bytes), len(built.program.weight_bytes)
-    rng = random.SystemRandom()
+    rng = draw(__name__)
     bits = [8 * (start + rng.randrange(size)) + rng.randrange(8) for _ in range(100)]
     script = (IMPORTED + FLIPPED).format(folder=folder, name="digits_weights.mpy", bits=bits, sizes=[])
     assert unix_port.run(script, micropypath=[], heap="64M", timeout=120).check().stdout == ""

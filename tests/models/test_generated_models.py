@@ -32,7 +32,7 @@ def test_generated_model_gives_onnxruntimes_outputs(case: Case) -> None:
 
 
 @pytest.mark.parametrize("backend", OTHERS)
-@every("case", list(cases()), share=6)
+@every("case", list(cases()), share=12)
 def test_other_backends_give_onnxruntimes_outputs(case: Case, backend: str) -> None:
     if backend == "wgpu":
         pytest.importorskip("wgpu")

@@ -1,10 +1,11 @@
-"""Every scenario of `dev.py soak`, for a moment."""
+"""Scenarios of `dev.py soak`, each for a moment: a third of them, others in each run."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
+from support.draws import draw
 
 from soak import engine
 from tools.components import require
@@ -14,7 +15,7 @@ SECONDS = 0.8
 
 
 @pytest.mark.timeout(engine.GRACE + 60)
-@pytest.mark.parametrize("name", engine.names())
+@pytest.mark.parametrize("name", sorted(draw(__name__).sample(engine.names(), len(engine.names()) // 3)))
 def test_nothing_breaks(name: str) -> None:
     for part in engine.scenario(name).NEEDS:
         require(part)

@@ -19,7 +19,7 @@ LONG = (
     "tests/codegen/test_hierarchy.py",
     "tests/soak/test_soak.py",
     "tests/fuzz/test_fuzz_readers.py",
-    "tests/core/test_neighboring_calls.py",
+    "tests/session/test_async.py",
     "tests/codegen/test_near_misses.py",
     "tests/models/test_generated_models.py",
     "tests/micro/test_published_models.py",
@@ -28,7 +28,8 @@ LONG = (
     "tests/fuzz/test_differential.py",
     "tests/micro/test_deploy.py",
     "tests/micro/test_kernels.py",
-    "tests/batch/test_parts.py",
+    "tests/micro/test_model.py",
+    "tests/core/test_torch_configurations.py",
 )
 """What takes a minute or nearly, by `--file-times`. It comes first, or one worker would run the last of it alone."""
 TOGETHER = "tests/browser/"
