@@ -61,7 +61,7 @@ class EmulatedBoard:
 
     Raises:
         Missing: QEMU, or the board's firmware, is not there.
-        FetchError: The firmware does not compile with these modules.
+        StepError: The firmware does not compile with these modules.
     """
 
     def __init__(self, name: str, frozen: Mapping[str, bytes] | None = None) -> None:
