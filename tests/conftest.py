@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
-from support import draws
+from support import draws, exact_sums
 
 from tools import components, micropython
 from tools.components import require
@@ -35,6 +35,7 @@ def pytest_configure(config: pytest.Config) -> None:
     # What was tuned on this machine must not decide which kernels are tested.
     os.environ.setdefault("EMBERLET_CACHE", tempfile.mkdtemp(prefix="emberlet-tests-"))
     draws.begin()
+    exact_sums.use()
     # Small models are to test plans, too.
     os.environ["EMBERLET_PLANS"] = "always"
     # A shell that starts the tests in the background has them ignore interrupts, and so would the processes they start.
