@@ -113,7 +113,8 @@ class _Writer:
             if name and name not in self.values:
                 return False
             if name:
-                low, high = (float(self.array(name)), high) if i == 0 else (low, float(self.array(name)))
+                end = float(self.array(name).item())  # of an array of one number, too
+                low, high = (end, high) if i == 0 else (low, end)
         scale, zero = float(self.array(after.input[1])), int(self.array(after.input[2]))
         least = 0 if self.array(after.input[2]).dtype == np.uint8 else -128
         return bool(np.rint(low / scale) + zero <= least and np.rint(high / scale) + zero >= least + 255)

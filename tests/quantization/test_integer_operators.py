@@ -93,6 +93,8 @@ CASES = {
         "(float[3, 8] x) => (float[3, 6] y) { h = MatMul(x, w) y = Relu(h) }", {"QLinearMatMul"}, {"Relu"}),
     "a clip that its integers cut": (
         "(float[3, 8] x) => (float[3, 6] y) { h = MatMul(x, w) y = Clip(h, low) }", {"QLinearMatMul"}, {"Clip"}),
+    "a clip by an array of one number": (
+        "(float[3, 8] x) => (float[3, 6] y) { h = MatMul(x, w) y = Clip(h, floor) }", {"QLinearMatMul"}, {"Clip"}),
     "sums and products": (
         "(float[3, 8] x, float[3, 8] z) => (float[3, 8] y) { s = Add(x, z) y = Mul(s, z) }",
         {"QLinearAdd", "QLinearMul"}, {"Add", "Mul"}),
@@ -128,7 +130,7 @@ def test_operators_on_integers_stand_in_the_place_of_those_on_floats(case: str) 
     model = parse("net " + text)
     shapes: dict[str, tuple[int, ...]] = {"w": (8, 6), "v": (6, 6), "u": (2, 8, 6), "b": (6,)}
     values = {name: RNG.normal(size=shape) for name, shape in shapes.items()}
-    for name, x in (*values.items(), ("low", np.array(0.0))):
+    for name, x in (*values.items(), ("low", np.array(0.0)), ("floor", np.array([0.0]))):
         if f" {name}" in text.partition("{")[2]:
             model.graph.initializer.append(onnx.numpy_helper.from_array(x.astype(np.float32), name))
     given = {
