@@ -95,7 +95,7 @@ def integers(graph: GraphProto) -> set[str]:
     """The tensors known to be no float32: shapes, indices, masks."""
     declared = (*graph.input, *graph.value_info, *graph.output)
     found = {v.name for v in declared if v.type.tensor_type.elem_type not in (0, 1)}
-    keeping = MOVING | {"Concat", "Gather", "Add", "Mul", "Cast"}
+    keeping = MOVING | OTHERS | FUSED | {*PRODUCTS} | {"Concat", "Gather", "Add", "Mul", "Cast"}
     for node in graph.node:
         moved = node.op_type in keeping and node.input and node.input[0] in found
         if node.op_type in ("Shape", "ArgMax", "Size", "NonZero") or moved:

@@ -167,11 +167,12 @@ class Plans:
         """The plan for the shapes of `examples`, or of the last call. Raises ValueNeeded if the model is cut, and
         BackendError if there was no call."""
         given = self.bound(examples, {}) if examples else ()
-        if examples:
-            self.find(given)
+        found = self.find(given) if examples else None
         refusal = self.refusal(given)
         if refusal is not None:
             raise refusal
+        if found is not None:
+            return found[0]
         if self._last is None:
             raise self.unfit or BackendError("there is no plan yet: call the compiled model, or give examples")
         return self._last

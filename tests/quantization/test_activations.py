@@ -215,6 +215,14 @@ def test_a_quantized_model_is_refused(operator: str) -> None:
         activations.prepared(model)
 
 
+def test_what_is_computed_in_float16_stays() -> None:
+    model = parse("""net (float16[4, 2] x) => (float16[4, 2] y) <float16[2, 2] w = {1, 2, 3, 4}, float16[2] b = {1, 2}>
+    { t = MatMul(x, w)
+      r = Relu(t)
+      y = Add(r, b) }""")
+    assert not activations.tensors(activations.prepared(model))
+
+
 def test_a_batch_norm_stays_where_the_convolution_is_an_output_too() -> None:
     text = """net (float[1, 1, 5, 5] x) => (float[1, 2, 3, 3] c, float[1, 2, 3, 3] y)
     <float[2] g = {2, 0.5}, float[2] b = {1, -1}, float[2] m = {0.1, 0.2}, float[2] v = {1, 4}>
