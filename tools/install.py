@@ -64,6 +64,7 @@ def _make_current(ahead: Iterable[str]) -> None:
     except BaseException:
         if beside is not None:
             beside.terminate()
+            AHEAD.unlink(missing_ok=True)
         raise
     MOVED_FROM.write_text(str(ROOT), encoding="utf-8")
     STAMP.write_text(_fingerprint(), encoding="utf-8")
@@ -146,21 +147,30 @@ def _begin(names: Iterable[str]) -> subprocess.Popen[bytes] | None:
     if not _missing(map(components.get, names)):
         return None
     AHEAD.parent.mkdir(parents=True, exist_ok=True)
+    AHEAD.unlink(missing_ok=True)  # a process whose run was interrupted may still write into the one before
     with AHEAD.open("wb") as log:
         command = [sys.executable, "-m", "tools.install", *names]
-        return subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=subprocess.STDOUT)
+        environment = {**os.environ, "PYTHONIOENCODING": "utf-8"}
+        return subprocess.Popen(command, cwd=ROOT, env=environment, stdout=log, stderr=subprocess.STDOUT)
 
 
 def _main(names: list[str]) -> None:
-    """What `_begin` starts. Its end by SIGTERM waits for apt, which leaves a broken system when it is killed."""
+    """What `_begin` starts. Its end by SIGTERM or Ctrl-C waits for apt, which leaves a broken system when it is
+    killed."""
     wanted = [components.get(name) for name in names]
     ended: list[int] = []
-    signal.signal(signal.SIGTERM, lambda number, _: ended.append(number))
+    _when_ended(lambda number, _: sys.exit(1))
     with install_lock("components"):
+        _when_ended(lambda number, _: ended.append(number))
         _install_from_apt(_missing(wanted))
         if not ended:
-            signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+            _when_ended(lambda number, _: sys.exit(1))
             _install_others(_missing(wanted))
+
+
+def _when_ended(do: Callable[[int, object], None]) -> None:
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, do)
 
 
 def _install_others(missing: list[Component]) -> None:

@@ -141,6 +141,26 @@ def test_nothing_is_installed_on_where_the_environment_fails(monkeypatch: pytest
         installing.kill()
 
 
+def test_what_an_interrupted_run_says_is_not_mixed_with_the_next_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = tmp_path / "ahead.txt"
+    monkeypatch.setattr(install, "AHEAD", log)
+    monkeypatch.setattr(install, "_missing", list)
+    monkeypatch.setattr(install.components, "get", str)
+    monkeypatch.setattr(install, "ROOT", tmp_path)  # has no tools: the process ends at once
+    monkeypatch.setenv("PYTHONIOENCODING", "ascii")
+    with log.open("wb") as before:
+        before.write(b"installing \n")
+        before.flush()
+        begun = install._begin(["chromium"])
+        assert begun is not None
+        begun.wait(30)
+        before.write(b"killed\n")
+    said = log.read_text(encoding="utf-8")
+    assert "tools" in said and "killed" not in said and "\0" not in said
+
+
 def test_an_unexpected_error_hides_no_other(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(ZeroDivisionError):
         install._tell([ZeroDivisionError(), steps.StepError("the disk is full")])
