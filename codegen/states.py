@@ -341,7 +341,5 @@ def _forms(name: str, drop: set[str], end: str) -> set[tuple[str, ...]]:
         forms.add(plain[:-1])
     if plain and len(plain[-1]) > 1 and plain[-1].endswith(end):
         forms.add((*plain[:-1], plain[-1][:-1]))
-    if words and words[-1] == "0" and end == "0":
-        forms.add(tuple(w for w in words[:-1] if w not in drop))
     forms.discard(())
     return forms
