@@ -184,6 +184,20 @@ def test_memory_is_read_and_written_where_it_lies(ort: Any, numbered: bool) -> N
 
 
 @BOTH
+def test_arrays_go_in_and_results_into_values(ort: Any) -> None:
+    made = session(ort, model(TWO))
+    binding = made.io_binding()
+    binding.bind_cpu_input("x", np.ones((1, 3), np.float32))
+    binding.bind_cpu_input("k", np.array([5]))
+    into = ort.OrtValue.ortvalue_from_shape_and_type([1], np.int64)
+    binding.bind_output("y")
+    binding.bind_ortvalue_output("z", into)
+    made.run_with_iobinding(binding)
+    assert into.numpy().tolist() == [10]
+    assert [v.numpy().tolist() for v in binding.get_outputs()] == [[[-1.0] * 3], [10]]
+
+
+@BOTH
 def test_values_go_in_and_come_out(ort: Any) -> None:
     made = session(ort, model(TWO))
     given = {

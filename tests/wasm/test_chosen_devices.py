@@ -64,6 +64,19 @@ def test_a_device_that_fails_later_is_dropped_with_its_times(monkeypatch: pytest
         made(monkeypatch, a=[ValueError("odd")], b=[])[0]()
 
 
+def test_devices_that_do_not_run_here_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    def compiled(_model: Any, _examples: Any, name: str, _options: Any) -> Any:
+        if name != "b":
+            raise {"a": BackendError("no device"), "c": ImportError("no package")}[name]
+        return Device([0.0], name, [])
+
+    monkeypatch.setattr(fastest, "_compiled", compiled)
+    fast = Fastest(nothing, (), ("a", "b", "c"))
+    assert fast.chosen == "b" and fast() == "b"
+    with pytest.raises(BackendError, match="no device runs compiled models here; a: no device; c: no package"):
+        Fastest(nothing, (), ("a", "c"))
+
+
 def test_results_of_every_structure_come_to_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
     fast, _ = made(monkeypatch, a=[], b=[])
     host, other = get_backend("numpy"), get_backend("python")
