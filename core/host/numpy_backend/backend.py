@@ -292,7 +292,7 @@ def _filled(shape: tuple[int, ...], value: Any, dtype: np.dtype[Any]) -> Array:
     if shape and min(shape) < 0:
         raise ShapeError(f"a shape has no negative sizes, found {shape}")
     if dtype.kind != "O":
-        out: Array = np.full(shape, value, dtype)
+        out: Array = np.full(shape, bool(value) if dtype.kind == "b" else value, dtype)  # of any size
         return out
     texts = np.empty(shape, object)
     texts.fill(value)  # np.full would cut the zeros off the end of a string
