@@ -12,6 +12,7 @@ from emberlet.micro.builder.build import Options, build
 from emberlet.micro.builder.from_ir import read_graph
 from onnx import TensorProto, helper, numpy_helper
 from onnxruntime import InferenceSession
+from support.machine_learning import one_node
 
 from tools.boards_in_qemu import EmulatedBoard
 from tools.micropython_builds import firmware
@@ -133,3 +134,29 @@ def test_predict_gives_integers_for_integers(name: str) -> None:
     found = np.array([line.split() for line in lines[:20]], int)
     assert np.abs(found - np.concatenate(due)).max() <= 1  # onnxruntime adds in float32
     assert lines[20:22] == ["no memory", "True"]
+
+
+def stump(leaves: list[float]) -> bytes:
+    """A tree of two leaves."""
+    nodes = {"nodeids": [0, 1, 2], "values": [0.0] * 3, "truenodeids": [1, 0, 0], "falsenodeids": [2, 0, 0]}
+    nodes |= {"treeids": [0] * 3, "featureids": [0] * 3, "modes": ["BRANCH_LEQ", "LEAF", "LEAF"]}
+    how = {f"nodes_{key}": value for key, value in nodes.items()}
+    how |= {"target_treeids": [0, 0], "target_nodeids": [1, 2], "target_ids": [0, 0], "target_weights": leaves}
+    return one_node("TreeEnsembleRegressor", [np.zeros((1, 2), np.float32)], n_targets=1, **how).SerializeToString()
+
+
+@pytest.mark.needs("emulated-boards")
+@pytest.mark.parametrize("name", firmware.KINDS)
+def test_predict_gives_the_scores_of_trees_of_any_size(name: str) -> None:
+    """Scores are multiples of powers of two, which a board's 32-bit floats have to hold exactly."""
+    board, files, due, script = EmulatedBoard(name), {}, [], ""
+    for k, power in enumerate((-50, -28, -3, -1, 0, 2, 30, 90)):
+        text = stump([0.7 * 2.0**power, -0.2 * 2.0**power])
+        options = Options(f"m{k}", "romfs", [replace(BOARDS["rp2"], name=name, arch=board.arch)])
+        files |= build(read_graph(text, f"m{k}"), options, None).deployed[board.arch]
+        script += f"import m{k} as m\nfor x in (-1, 1):\n    print(*m.predict([x, 0]), *m.get())\n"
+        for x in (-1, 1):
+            due.append(InferenceSession(text).run(None, {"x0": np.array([[x, 0]], np.float32)})[0].item())
+    found = np.array([line.split() for line in board.run(script, files).splitlines()], float)
+    np.testing.assert_array_equal(found[:, 0], found[:, 1])
+    np.testing.assert_allclose(found[:, 0], due, rtol=1e-5)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import accumulate
+from math import frexp
 
 import numpy as np
 
@@ -86,8 +87,18 @@ def trees_state(program: Program) -> list[str]:
         f"_starts = array({starts_kind(program.inputs[0])!r}, {starts!r})",
         f"_nan = array('H', {list(nan)!r})",
         *([f"_copies = {copies!r}"] if copies else []),
+        *(_step(program.outputs[0].sums.step) if program.outputs[0].sums else []),
         *([_WORDS.format(count=program.outputs[0].size // 4)] if is_named(program.outputs[0]) else []),
     ]
+
+
+def _step(step: float) -> list[str]:
+    """Lines that set `_step`: exactly if it is a power of two, which MicroPython does not read so from decimal digits
+    where floats have 32 bits."""
+    mantissa, exponent = frexp(step)
+    if mantissa != 0.5:
+        return [f"_step = {step!r}"]
+    return ["from math import ldexp", f"_step = ldexp(1.0, {exponent - 1})", "del ldexp"]
 
 
 def trees_functions(program: Program) -> str:
@@ -96,10 +107,10 @@ def trees_functions(program: Program) -> str:
     assert sums is not None and port.cuts is not None
     named = [f"words[{k}]" for k in range(program.outputs[0].size // 4)]
     if is_named(program.outputs[0]):
-        scores = f"[{', '.join(f'{sums.step!r} * ({word} - {MIDDLE})' for word in named)}]"
+        scores = f"[{', '.join(f'_step * ({word} - {MIDDLE})' for word in named)}]"
         source, words = _SOURCE, f"[{', '.join(named)}]"
     else:
-        scores = f'[{sums.step!r} * (s - {MIDDLE}) for s in array("I", bytes(output))]'
+        scores = f'[_step * (s - {MIDDLE}) for s in array("I", bytes(output))]'
         source, words = "", 'list(array("I", bytes(output)))'
     get = _GET.replace("SOURCE", source).replace("SCORES", scores).replace("WORDS", words)
     get = get.replace("TRANSFORM", _TRANSFORMS[sums.transform])

@@ -5,8 +5,6 @@ from __future__ import annotations
 import struct
 from math import frexp
 
-import numpy as np
-
 from ..assembly.driver import CHILDREN
 from ..assembly.driver.calls import CONSTANTS, TOLD
 from ..assembly.driver.converted import is_converted, told
@@ -39,7 +37,7 @@ def predict(numbers):
 
 _ANSWERING = """
 if _whole is run:
-    predict = _kernels.answering(predict, get, input, output, {step!r}, {zero})
+    predict = _kernels.answering(predict, get, input, output, {step}, {zero})
 """
 
 BINARY_OP, CALL, ALLOCATE = 18, 27, 52
@@ -93,7 +91,7 @@ def answer(program: Program, arch: str) -> Answer:
     computed = arch in VFP or 1e-28 < step < 1e28
     result = "whole" if isinstance(step, int) else "floats" if computed else "product"
     count = port.size // 4 if port.sums else port.size
-    power = bool(port.sums) and frexp(np.float32(step))[0] == 0.5
+    power = bool(port.sums) and frexp(step)[0] == 0.5
     return Answer(count, bool(port.sums), result, power, is_converted(program.inputs[0]))
 
 
@@ -132,7 +130,7 @@ def answering_source(program: Program, arch: str, family: str) -> str:
 def answering_line(program: Program) -> str:
     """What replaces `predict` by machine code, where it is possible."""
     step, zero = _grid(program.outputs[0])
-    return _ANSWERING.format(step=step, zero=zero)
+    return _ANSWERING.format(step="_step" if program.outputs[0].sums else repr(step), zero=zero)
 
 
 def _grid(port: Port) -> tuple[float, int]:
