@@ -128,8 +128,8 @@ class Static(Rewritten):
         self.ranges = {name: range_of(found, method, percentile) for name, found in seen.items()}
         if not self.ranges:
             raise UnsupportedError(
-                f"{path}: no float32 activation can be quantized by samples; leave out activations, or, if products have "
-                'float32 weights, let each call find its ranges: activations="dynamic", --activations dynamic'
+                f"{path}: no float32 activation can be quantized by samples; leave out activations, or, if products "
+                'have float32 weights, let each call find its ranges: activations="dynamic", --activations dynamic'
             )
 
     def rewritten(self, proto: Any, keep: Collection[str], others: bool) -> Any:
