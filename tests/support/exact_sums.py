@@ -16,14 +16,18 @@ from typing import Any
 
 import numpy as np
 
-# for each operator: the places of the weight and of its zero point among the inputs
+# for each operator: the places of its weights and of their zero points among the inputs
 PLACES = {
-    "ConvInteger": (1, 3),
-    "DequantizeLinear": (0, 2),
-    "MatMulInteger": (1, 3),
-    "QGemm": (3, 5),
-    "QLinearConv": (3, 5),
-    "QLinearMatMul": (3, 5),
+    "ConvInteger": [(1, 3)],
+    "DequantizeLinear": [(0, 2)],
+    "DynamicQuantizeLSTM": [(1, 9), (2, 11)],
+    "DynamicQuantizeMatMul": [(1, 3)],
+    "MatMulInteger": [(1, 3)],
+    "MatMulIntegerToFloat": [(1, 5)],
+    "QAttention": [(1, 7)],
+    "QGemm": [(3, 5)],
+    "QLinearConv": [(3, 5)],
+    "QLinearMatMul": [(3, 5)],
 }
 
 
@@ -58,34 +62,48 @@ def exact(source: Any) -> Any:
         return source
     if path:
         model = onnx.load(path)
-    for graph, node, constants in list(_weights(model.graph, {})):
-        weight, zero = PLACES[node.op_type]
+    cast = []
+    for graph, node, held, weight, zero in list(_weights(model.graph, {})):
         node.input.extend([""] * (zero + 1 - len(node.input)))
-        values = onnx.numpy_helper.to_array(constants[node.input[weight]])
-        if node.input[zero]:
-            zeros = onnx.numpy_helper.to_array(constants[node.input[zero]])
-        else:  # DequantizeLinear has one for each scale, the others one in all
-            scales = constants.get(node.input[1])
-            zeros = np.zeros(scales.dims if scales and node.op_type == "DequantizeLinear" else (), np.int8)
-        for place, x in ((weight, values), (zero, zeros)):
+        if not node.input[zero]:  # DequantizeLinear has one for each scale, the others one in all
+            scales = held.get(node.input[1])
+            shape = scales.dims if node.op_type == "DequantizeLinear" and hasattr(scales, "dims") else ()
+            node.input[zero] = f"{node.output[0]}/{zero}"
+            held[node.input[zero]] = onnx.numpy_helper.from_array(np.zeros(shape, np.int8))
+        for place in (weight, zero):
+            x, given = held[node.input[place]], node.input[place]
             node.input[place] = name = f"{node.output[0]}/uint8/{place}"
-            moved = (x.astype(np.int16) + 128).astype(np.uint8)
-            graph.initializer.append(onnx.numpy_helper.from_array(moved, name))
+            if isinstance(x, onnx.TensorProto):
+                moved = (onnx.numpy_helper.to_array(x).astype(np.int16) + 128).astype(np.uint8)
+                graph.initializer.append(onnx.numpy_helper.from_array(moved, name))
+            else:  # an input of the graph
+                middle = onnx.numpy_helper.from_array(np.int32(128).reshape(()), name + "/128")
+                graph.initializer.append(middle)
+                cast += [
+                    onnx.helper.make_node("Cast", [given], [name + "/wide"], to=onnx.TensorProto.INT32),
+                    onnx.helper.make_node("Add", [name + "/wide", middle.name], [name + "/moved"]),
+                    onnx.helper.make_node("Cast", [name + "/moved"], [name], to=onnx.TensorProto.UINT8),
+                ]
+    nodes = [*cast, *model.graph.node]
+    del model.graph.node[:]
+    model.graph.node.extend(nodes)
     return model.SerializeToString()
 
 
-def _weights(graph: Any, outer: dict[str, Any]) -> Iterator[tuple[Any, Any, dict[str, Any]]]:
-    """(graph, node, the constants that it may name) of each node with a weight of int8."""
+def _weights(graph: Any, outer: dict[str, Any]) -> Iterator[tuple[Any, Any, dict[str, Any], int, int]]:
+    """(graph, node, the constants and inputs that it may name, the places of weight and zero point) of each weight of
+    int8."""
     import onnx
 
-    constants = outer | {x.name: x for x in graph.initializer}
+    types = {x.name: x.type.tensor_type.elem_type for x in graph.input}
+    held = outer | {x.name: x for x in (*graph.input, *graph.initializer)}
+    types |= {name: x.data_type for name, x in held.items() if isinstance(x, onnx.TensorProto)}
     for node in graph.node:
-        weight, _ = PLACES.get(node.op_type, (0, 0))
-        held = constants.get(node.input[weight]) if node.op_type in PLACES else None
-        other = constants.get(node.input[2]) if weight == 3 else None  # it has no products of int8 and uint8
-        signed = [x is not None and x.data_type == onnx.TensorProto.INT8 for x in (held, other)]
-        if signed == [True, False]:
-            yield graph, node, constants
+        for weight, zero in PLACES.get(node.op_type, ()):
+            if len(node.input) <= weight or types.get(node.input[weight]) != onnx.TensorProto.INT8:
+                continue
+            if weight != 3 or types.get(node.input[2]) != onnx.TensorProto.INT8:  # it has none of int8 and uint8
+                yield graph, node, held, weight, zero
         for attribute in node.attribute:
             if attribute.HasField("g"):
-                yield from _weights(attribute.g, constants)
+                yield from _weights(attribute.g, held)
