@@ -52,7 +52,9 @@ class Opening:
 
 
 def value_of(x):
-    """A Tensor's elements, as bytes that are compared."""
+    """A Tensor's elements, as bytes that are compared; of text, as text."""
+    if not x.dtype.bits:
+        return repr(x.tolist())
     return bytes(x.backend.to_bytes(x))
 
 
