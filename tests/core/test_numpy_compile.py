@@ -32,6 +32,12 @@ def same(found: Any, want: Any) -> None:
     np.testing.assert_array_equal(np.asarray(found), np.asarray(want))
 
 
+def near(found: Any, want: Any) -> None:
+    """A plan lays products out in its own way, so that BLAS may add in another order."""
+    assert found.dtype is want.dtype
+    np.testing.assert_allclose(np.asarray(found), np.asarray(want), rtol=1e-5, atol=1e-5)
+
+
 class Net(Model):
     INPUTS = (("image", "float32", ("batch", 1, 8, 8)),)
 
@@ -55,9 +61,9 @@ def test_inputs_are_checked_and_taken_as_the_model_takes_them(net: Net) -> None:
     image = drawn(2, 1, 8, 8)
     want = net(image)
     for given in (np.asarray(image), image.to("python"), image.tolist()):
-        same(compiled(given), want)
-    same(compiled(image=image), want)
-    same(compiled({"image": np.asarray(image)}), want)
+        near(compiled(given), want)
+    near(compiled(image=image), want)
+    near(compiled({"image": np.asarray(image)}), want)
     for wrong in ([drawn(2, 1, 8, 7)], [drawn(2, 1, 8, 8, dtype="float64")], [], [image, image]):
         with pytest.raises(EmberletError) as said:
             net(*wrong)
@@ -155,10 +161,10 @@ def test_it_prints_is_pickled_and_gives_its_memory_back(net: Net) -> None:
     assert "NumPy calls for (float32 (1, 1, 8, 8))" in repr(compiled)
     assert "matmul" in repr(compiled.plan()) and "bytes" in repr(compiled.plan())
     again = pickle.loads(pickle.dumps(compiled))
-    same(again(image), net(image))
+    near(again(image), net(image))
     compiled.release()
     assert "no plan yet" in repr(compiled)
-    same(compiled(image), net(image))
+    near(compiled(image), net(image))
 
 
 def test_no_call_warns(net: Net) -> None:
