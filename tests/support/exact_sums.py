@@ -66,8 +66,8 @@ def exact(source: Any) -> Any:
     for graph, node, held, weight, zero in list(_weights(model.graph, {})):
         node.input.extend([""] * (zero + 1 - len(node.input)))
         if not node.input[zero]:  # DequantizeLinear has one for each scale, the others one in all
-            scales = held.get(node.input[1])
-            shape = scales.dims if node.op_type == "DequantizeLinear" and hasattr(scales, "dims") else ()
+            scales: Any = held.get(node.input[1]) if node.op_type == "DequantizeLinear" else None
+            shape = getattr(scales, "dims", ())
             node.input[zero] = f"{node.output[0]}/{zero}"
             held[node.input[zero]] = onnx.numpy_helper.from_array(np.zeros(shape, np.int8))
         for place in (weight, zero):
@@ -77,7 +77,7 @@ def exact(source: Any) -> Any:
                 moved = (onnx.numpy_helper.to_array(x).astype(np.int16) + 128).astype(np.uint8)
                 graph.initializer.append(onnx.numpy_helper.from_array(moved, name))
             else:  # an input of the graph
-                middle = onnx.numpy_helper.from_array(np.int32(128).reshape(()), name + "/128")
+                middle = onnx.numpy_helper.from_array(np.array(128, np.int32), name + "/128")
                 graph.initializer.append(middle)
                 cast += [
                     onnx.helper.make_node("Cast", [given], [name + "/wide"], to=onnx.TensorProto.INT32),
