@@ -227,7 +227,8 @@ def _make(board: Board, manifest: str, elf: Path) -> None:
         f"MPY_LIB_DIR={source}",  # a folder with a README.md; no manifest here needs the library
         f"MICROPY_MPYCROSS={sys.executable}",  # a file that exists; manifests here name compiled modules only
     ]
-    run(command, cwd=port)
+    # MicroPython's tools write what Python warns of into the C file of frozen modules.
+    run(command, cwd=port, env={"PYTHONWARNDEFAULTENCODING": ""})
     partial = elf.with_suffix(f".{os.getpid()}")
     shutil.copy(out / "firmware.elf", partial)
     partial.replace(elf)
