@@ -309,7 +309,8 @@ class _Drawn:
         most += max(leaves, default=0.0) * len(self.roots)
         if not np.isfinite(most):
             raise Problem("some leaves are NaN or infinite")
-        return 2.0 ** ceil(log2(most / (kernel.MIDDLE - len(self.roots) - 1))) if most else 1.0
+        least = most / (kernel.MIDDLE - len(self.roots) - 1)
+        return 2.0 ** ceil(log2(least)) if least else 1.0
 
     def finished(self, slots: _Slots, step: float, both_sides: bool) -> tuple[Branch | Leaf, ...]:
         place = [{c: k for k, c in enumerate(row)} for row in slots.cuts]
