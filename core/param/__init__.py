@@ -12,7 +12,8 @@ try:
 except ImportError:  # a port of MicroPython without threads
     _thread = None
 else:
-    _importing = _thread.allocate_lock()  # MicroPython shows a second thread a module that is still being imported
+    _waiting = {}  # thread -> the Param whose lock it is about to take
+    _guard = _thread.allocate_lock()
 
 
 def new_lock():
@@ -22,6 +23,21 @@ def new_lock():
 
 def _zeros(shape, dtype, backend):
     return backend.full(shape, 0, dtype)
+
+
+def _made(param, _):
+    if param._value is None:
+        param._value = param._init(param._shape, param._dtype, param.backend)
+        param._init = None
+    return param._value
+
+
+def _set(param, given):
+    param._value, id = given
+    param._init = None
+    if id is not None:
+        param._id = id
+    return param
 
 
 class Param:
@@ -70,33 +86,31 @@ class Param:
         """The value, initialized now if this Param is lazy. If the initializer raises, the Param stays lazy and the
         next call tries again."""
         value = self._value
-        return self._initialize() if value is None else value
+        return self._alone(_made) if value is None else value
 
-    def _initialize(self):
-        self._acquire()
-        try:
-            if self._value is None:
-                self._value = self._init(self._shape, self._dtype, self.backend)
-                self._init = None
-            return self._value
-        finally:
-            self._release()
+    def _alone(self, do, given=None):
+        """do(self, given), while no other thread does anything else here.
 
-    def _acquire(self):
-        if self._lock:
-            me = _thread.get_ident()
-            if self._owner == me:
-                refuse("same param")
-            if not self._lock.acquire(0):
-                with _importing:
-                    from .waiting import wait
-                wait(self, me)
+        Raises EmberletError if this thread, or one that waits for it, is doing that already: it would never end.
+        """
+        lock = self._lock
+        if not lock:
+            return do(self, given)
+        me = _thread.get_ident()
+        with _guard:
+            _waiting[me] = self
+            if lock.locked():
+                from .waiting import check
+
+                check(self, me, _waiting)
+        with lock:  # and not acquire(): an interrupt behind it would leave the lock held
             self._owner = me
-
-    def _release(self):
-        if self._lock:
-            self._owner = None
-            self._lock.release()
+            try:
+                with _guard:
+                    del _waiting[me]
+                return do(self, given)
+            finally:
+                self._owner = None
 
     def set(self, value, id=None):
         """Set another value (a Tensor), keeping the mappers and, unless another is given, the identity.
@@ -105,15 +119,7 @@ class Param:
         """
         if not hasattr(value, "backend"):
             refuse("no value", value)
-        self._acquire()
-        try:
-            self._value = value
-            self._init = None
-            if id is not None:
-                self._id = id
-        finally:
-            self._release()
-        return self
+        return self._alone(_set, (value, id))
 
     # -- what is known without the value -----------------------------------------------------------------------------
 

@@ -55,17 +55,16 @@ def _is_initialized(self):
 
 def clone(self):
     """Another Param of the same identity and mappers. A lazy one stays lazy and makes a value of its own."""
-    self._acquire()
-    try:
-        if self._value is None:
-            p = self.uninitialized(self._init, self._shape, self._dtype, self._backend, self.require_grad, self.id)
-        else:
-            p = type(self)(_alias(self._value), self.id, self.require_grad)
-    finally:
-        self._release()
+    p = self._alone(_copied)
     p._on_load = self._on_load
     p._on_save = self._on_save
     return p
+
+
+def _copied(self, _):
+    if self._value is None:
+        return self.uninitialized(self._init, self._shape, self._dtype, self._backend, self.require_grad, self.id)
+    return type(self)(_alias(self._value), self.id, self.require_grad)
 
 
 def _deepcopy(self, memo):
@@ -102,13 +101,16 @@ def map(self, function):
 def init_mapper(self, function):
     """Apply function(tensor) to the initialized value: now if it exists, else after the initializer (and after earlier
     such functions). It is not applied to a value that is loaded instead."""
-    self._acquire()
+    return self if self._alone(_later, function) else map(self, function)
+
+
+def _later(self, function):
+    """Whether the Param is lazy; then its initializer applies the function, too."""
+    if self._value is not None:
+        return False
     init = self._init
-    lazy = self._value is None
-    if lazy:
-        self._init = lambda shape, dtype, backend: function(init(shape, dtype, backend))
-    self._release()
-    return self if lazy else map(self, function)
+    self._init = lambda shape, dtype, backend: function(init(shape, dtype, backend))
+    return True
 
 
 def load_mapper(self, function):
@@ -131,14 +133,14 @@ def set_require_grad(self, require_grad):
 
 def to(self, backend):
     """Move the value to another backend; a lazy Param will be initialized there."""
-    self._acquire()
-    try:
-        if self._value is None:
-            self._backend = backend
-        else:
-            self._value = self._value.to(backend)
-    finally:
-        self._release()
+    return self._alone(_moved, backend)
+
+
+def _moved(self, backend):
+    if self._value is None:
+        self._backend = backend
+    else:
+        self._value = self._value.to(backend)
     return self
 
 
@@ -147,14 +149,14 @@ def cast(self, dtype):
     dtype that does not exist."""
     from .. import dtypes
 
-    self._acquire()
-    try:
-        if self._value is None:
-            self._dtype = dtypes.dtype(dtype)
-        else:
-            self._value = self._value.astype(dtype)
-    finally:
-        self._release()
+    return self._alone(_converted, dtypes.dtype(dtype))
+
+
+def _converted(self, dtype):
+    if self._value is None:
+        self._dtype = dtype
+    else:
+        self._value = self._value.astype(dtype)
     return self
 
 

@@ -1,29 +1,20 @@
-"""Waiting for a Param that another thread is initializing, with deadlock detection."""
-
-import _thread
+"""Whether waiting for a Param that is being initialized would end."""
 
 from ..errors import refuse
 
-_waiting = {}  # thread -> the Param it waits for
-_guard = _thread.allocate_lock()
 
-
-def wait(param, me):
-    """Acquire the lock of `param`. Raises EmberletError if its owner is itself waiting for a Param that this thread is
-    initializing.
+def check(param, me, waiting):
+    """Raises EmberletError if this thread is initializing `param`, or if the thread that does itself waits, directly or
+    through others, for a Param that this thread is initializing. waiting: for each thread the Param it waits for.
 
     Of two threads that would deadlock, the later one sees the other's entry, and so the cycle.
     """
-    with _guard:
-        found = param
-        while found is not None:
-            owner = found._owner
-            if owner == me:
-                refuse("param circle", param.shape)
-            found = _waiting.get(owner)
-        _waiting[me] = param
-    try:
-        param._lock.acquire()
-    finally:
-        with _guard:
-            del _waiting[me]
+    found = param
+    for _ in range(len(waiting)):
+        owner = found._owner
+        if owner == me:
+            del waiting[me]
+            refuse("same param" if found is param else "param circle", param.shape)
+        found = waiting.get(owner)
+        if found is None:
+            return

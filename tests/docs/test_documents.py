@@ -26,6 +26,7 @@ REASONS = {
     "needs the environment of a checkout": False,
     "needs a board": False,
     "needs a Unix port of MicroPython": False,
+    "needs MicroPython's source": False,
     "needs PyTorch": False,
     "needs a cluster": False,
     "deletes what is installed": False,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from emberlet import nn
+from emberlet import asarray, nn
 from emberlet.wgpu_backend import profile
 from emberlet.wgpu_backend.llvm.backend import NativeBackend
 
@@ -15,7 +15,7 @@ def test_each_step_has_its_time_and_work(backend: NativeBackend) -> None:
     x = np.ones((40, 64), np.float32)
     compiled = nn.Sequential(nn.Linear(64, 64), nn.Softmax()).compile(x, backend=backend)
     planned = compiled.planned()
-    samples, clock = profile.measure(profile.profiled(planned), planned.words([compiled._tensor(x)]), 3)
+    samples, clock = profile.measure(profile.profiled(planned), planned.words([asarray(x, backend=backend)]), 3)
     assert clock == "host clock" and len(samples) == len(planned.plan.steps) > 1
     assert all(s.duration > 0 for s in samples) and sum(s.flops for s in samples) >= 2 * 40 * 64 * 64
     assert [s.start for s in samples] == sorted(s.start for s in samples)

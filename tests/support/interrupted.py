@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 import sys
 from collections.abc import Callable
 from types import FrameType
@@ -10,6 +11,11 @@ from typing import Any
 # CPython runs signal handlers where functions begin, after calls and in loops, but not before any line: these functions
 # end with what has to be done in any case, or their exceptions are ignored.
 _SKIPPED = ("__del__", "__enter__", "__exit__", "disown", "forget", "free", "items", "recycle", "<listcomp>")
+
+
+def _no_place(frame: FrameType) -> bool:
+    """Whether no signal is handled at the line: a `with`, which comes again before `__exit__`, or a `try`."""
+    return linecache.getline(frame.f_code.co_filename, frame.f_lineno).lstrip().startswith(("with ", "try:"))
 
 
 def interrupted(call: Callable[[], Any], at: int) -> bool:
@@ -22,7 +28,7 @@ def interrupted(call: Callable[[], Any], at: int) -> bool:
         module = frame.f_globals.get("__name__", "")
         if "emberlet" not in module or name in _SKIPPED or (module, name) == ("emberlet.session", "step"):
             return None
-        if event == "line":
+        if event == "line" and not _no_place(frame):
             left -= 1
             if left == 0:
                 raise KeyboardInterrupt
