@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from emberlet.codegen.hierarchy.repetition.block_names import Part, around, kind_of
-from emberlet.codegen.hierarchy.repetition.patterns import LONGEST_GATE, embeds, excites
-from emberlet.codegen.hierarchy.words import attribute, class_from
+from emberlet.codegen.hierarchy.words import class_from
 from emberlet.codegen.reader import read_model
 from onnx import helper, numpy_helper
 from support.onnx_models import parse
@@ -116,78 +115,6 @@ def test_a_block_of_products_is_called_after_its_pattern(text: str, takes: int, 
     assert kind_of(Part(nodes_of(text, SEQUENCE), takes)) == kind
 
 
-MEAN = "m = ReduceMean<keepdims = 1>(x, axes)"
-GATE = f"{MEAN}  a = Conv(m, w_8_8_1_1a)  r = Relu(a)  b = Conv(r, w_8_8_1_1b)  s = Sigmoid(b)"
-
-
-@pytest.mark.parametrize(
-    ("text", "is_gate"),
-    [
-        (f"{GATE}  y = Mul(x, s)", True),
-        (f"{GATE}  y = Mul(s, x)", True),
-        (f"{GATE}  y = Mul(z, s)", False),
-        (f"{GATE}  y = Mul(s, s)", False),
-        (f"{GATE}  y = Add(x, s)", False),
-        (GATE.replace("Sigmoid", "HardSigmoid") + "  y = Mul(x, s)", True),
-        (GATE.replace("Sigmoid", "Tanh") + "  y = Mul(x, s)", False),
-        (GATE.replace("Relu", "Tanh") + "  y = Mul(x, s)", False),
-        (GATE.replace("ReduceMean<keepdims = 1>(x, axes)", "GlobalAveragePool(x)") + "  y = Mul(x, s)", True),
-        (GATE.replace("ReduceMean<", "ReduceMax<") + "  y = Mul(x, s)", False),
-        (GATE.replace("Conv(r, w_8_8_1_1b)", "Relu(r)") + "  y = Mul(x, s)", False),
-        (GATE.replace("Relu(a)", "Conv(a, w_8_8_1_1c)") + "  y = Mul(x, s)", False),
-        (GATE.replace("Sigmoid(b)", "Sigmoid(r)") + "  y = Mul(x, s)", False),  # no chain
-        ("m = GlobalAveragePool(x)  a = Conv(m, w_8_8_1_1)  b = Conv(a, w_8_8_1_1b)  s = Sigmoid(b)  y = Mul(x, s)",
-         True),
-        ("m = GlobalAveragePool(x)  a = Conv(m, w_8_8_1_1)  s = Sigmoid(a)  y = Mul(x, s)", False),
-        ("s = Sigmoid(x)  y = Mul(x, s)", False),
-    ],
-)  # fmt: skip
-def test_squeeze_and_excitation_is_a_mean_two_layers_and_a_gate(text: str, is_gate: bool) -> None:
-    nodes = nodes_of(text)
-    assert excites(nodes) is is_gate
-    assert (kind_of(Part(nodes, 1)) == "SqueezeExcitation") is is_gate
-
-
-@pytest.mark.parametrize("more", [0, LONGEST_GATE - 6, LONGEST_GATE - 5])
-def test_the_layers_of_a_gate_do_not_count_among_those_of_the_block(more: int) -> None:
-    """A gate of at most ten nodes."""
-    gate = GATE.replace("(x", "(c0").replace("a = Conv", "e = Conv").replace("Relu(a)", "Relu(e)")
-    gate = gate.replace("b = Conv", "f = Conv").replace("Sigmoid(b)", "Sigmoid(f)")
-    longer = " ".join(f"m{i} = Relu({f'm{i - 1}' if i else 'm'})" for i in range(more))
-    if more:
-        gate = gate.replace("e = Conv(m,", f"{longer}  e = Conv(m{more - 1},")
-    nodes = nodes_of(f"{TWO}  c0 = Relu(b)  {gate}  g = Mul(c0, s)  y = Add(g, x)")
-    assert kind_of(Part(nodes, 1)) == ("ResidualBlock" if more <= LONGEST_GATE - 6 else "Bottleneck")
-
-
-PATCHES = "c = Conv<strides = [4, 4]>(x, w_8_3_4_4)  r = Reshape(c, rows)  y = Transpose<perm = [0, 2, 1]>(r)"
-
-
-@pytest.mark.parametrize(
-    ("text", "x", "is_embedding"),
-    [
-        (PATCHES, "n, 3, 16, 16", True),
-        (PATCHES.replace("[4, 4]>", "[2, 2]>"), "n, 3, 16, 16", True),
-        (PATCHES.replace("<strides = [4, 4]>", ""), "n, 3, 16, 16", False),
-        (PATCHES.replace("[4, 4]>", "[4, 1]>"), "n, 3, 16, 16", False),
-        (PATCHES.replace("[0, 2, 1]", "[1, 0, 2]"), "n, 3, 16, 16", False),
-        (PATCHES.replace("rows", "flat").replace("<perm = [0, 2, 1]>", ""), "n, 3, 16, 16", False),
-        (PATCHES.replace("w_8_3_4_4", "w_16_3_4_4"), "n, 3, 16, 16", False),  # rows of 8
-        (PATCHES.replace("Reshape(c", "Reshape(x"), "n, 3, 16, 16", False),
-        (PATCHES + "  t = Relu(y)", "n, 3, 16, 16", False),
-        ("c = Conv<strides = [4]>(x, w_8_3_4)  r = Reshape(c, rows)  y = Transpose<perm = [0, 2, 1]>(r)",
-         "n, 3, 16", False),
-    ],
-)  # fmt: skip
-def test_an_embedding_of_patches_is_a_convolution_in_steps_and_its_results_in_rows(
-    text: str, x: str, is_embedding: bool
-) -> None:
-    nodes = nodes_of(text, x)
-    assert embeds(nodes) is is_embedding
-    if is_embedding:
-        assert kind_of(Part(nodes, 1)) == "PatchEmbedding"
-
-
 def test_a_block_around_a_block_is_called_after_it() -> None:
     assert around("ConvBlock", nodes_of(f"{ONE}  y = Add(a, x)")) == "ResidualConvBlock"
     assert around("ResidualBlock", nodes_of(f"{ONE}  y = Add(a, x)")) == "ResidualBlockGroup"
@@ -206,12 +133,3 @@ def test_a_block_around_a_block_is_called_after_it() -> None:
 )  # fmt: skip
 def test_a_class_is_called_after_the_last_name_of_its_path(path: tuple[str, ...], name: str) -> None:
     assert class_from(path) == name
-
-
-@pytest.mark.parametrize(
-    ("name", "said"),
-    [("conv1", "conv1"), ("_conv", "_conv"), ("__conv", "conv"), ("1x1", "layer_1x1"), ("a-b", "a_b"),
-     ("class", "class_"), ("3", "layer_3"), ("match", "match"), ("größe", "größe")],
-)  # fmt: skip
-def test_a_modules_name_is_an_attribute(name: str, said: str) -> None:
-    assert attribute(name) == said

@@ -24,14 +24,11 @@ from emberlet.codegen.emit.expression import (
     SliceKey,
     Tuple,
     Unary,
-    dotted,
     flat,
     float_literal,
     lift,
-    names_in,
     string_literal,
 )
-from emberlet.codegen.emit.traversal import count, is_layer, mapped, substituted
 from emberlet.codegen.hierarchy.lists import listed
 from hypothesis import given
 from hypothesis import strategies as st
@@ -115,16 +112,6 @@ def test_the_text_of_an_expression_is_parsed_as_that_expression(seed: int) -> No
         assert text.count("(") <= ast.unparse(tree).count("(") + text.count("**") + text.count(".shape"), text
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["x**2", "x.a**2", "x.a.b**y", "2**-1", "2.5**x", "f(x) ** 2", "x[0] ** 2", "f(x).a ** 2", "x ** f(y)",
-     "x.a ** y[0]", "(x + y) ** 2", "x ** (y + 2)", "(-x) ** 2"],
-)  # fmt: skip
-def test_powers_of_names_and_numbers_have_no_spaces(text: str) -> None:
-    """As ruff's formatter writes them."""
-    assert flat(of(text)) == text
-
-
 def test_operators_within_operators_have_pythons_parentheses() -> None:
     """Every pair, on each side."""
     x, y, z = map(Name, "xyz")
@@ -194,62 +181,6 @@ def of(source: str) -> Expr:
     from support.expressions import expression
 
     return expression(ast.parse(source, mode="eval").body)
-
-
-@pytest.mark.parametrize(
-    ("source", "is_dotted"), [("x", True), ("self.a.b", True), ("f(x)", False), ("f(x).a", False), ("x[0].a", False)]
-)
-def test_a_path_of_attributes_is_dotted(source: str, is_dotted: bool) -> None:
-    assert dotted(of(source)) is is_dotted
-
-
-@pytest.mark.parametrize(
-    ("source", "calls_a_module"),
-    [
-        ("self.conv(x)", True), ("self.layers[0](x)", True), ("self.a.b[1].c(x)", True), ("self.weight.val()", False),
-        ("F.relu(x)", False), ("self.conv", False), ("layer(x)", False), ("x.self(y)", False), ("self(x)", True),
-    ],
-)  # fmt: skip
-def test_a_call_below_self_is_that_of_a_module(source: str, calls_a_module: bool) -> None:
-    assert is_layer(of(source)) is calls_a_module
-
-
-def test_variables_of_a_loop_are_its_own() -> None:
-    loop = Comprehension(Binary("+", Name("n"), Name("a")), "n", Name("b"), ("m", Binary("*", Name("n"), Name("c"))))
-    assert names_in(loop) == {"a", "b", "c"}
-    assert names_in(Comprehension(Name("m"), "n", Name("n"))) == {"m", "n"}
-    assert names_in(Comprehension(Name("m"), "n", Name("a"), ("m", Name("m")))) == {"a", "m"}
-    assert names_in(of("f(a.b, c=d[e:g])")) == {"f", "a", "d", "e", "g"}
-
-
-@pytest.mark.parametrize("seed", range(6))
-def test_variables_are_counted_and_replaced_wherever_they_are(seed: int) -> None:
-    from collections import Counter
-
-    rng = random.Random(seed)
-    for _ in range(60):
-        made, tree = drawn(rng, 3)
-        if any(isinstance(node, ast.ListComp) for node in ast.walk(tree)):
-            continue
-        found: Counter[str] = Counter()
-        count(made, found)
-        assert found == Counter(node.id for node in ast.walk(tree) if isinstance(node, ast.Name))
-        changed = substituted(made, {"a": Name("q"), "x": Binary("+", Name("a"), Name("x"))})
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Name):
-                node.id = {"a": "q", "x": "__x"}.get(node.id, node.id)
-        text = ast.unparse(tree)
-        assert ast.dump(ast.parse(flat(changed))) == ast.dump(ast.parse(text.replace("__x", "(a + x)")))
-        assert mapped(made, lambda e: None) is made
-        assert substituted(made, {"unknown": Name("q")}) is made
-
-
-def test_what_a_comprehension_computes_again_counts_twice() -> None:
-    from collections import Counter
-
-    found: Counter[str] = Counter()
-    count(Comprehension(Name("a"), "n", Name("b")), found)
-    assert found == {"a": 2, "b": 1}
 
 
 # -- lists of constructors

@@ -2,45 +2,13 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
-from emberlet.codegen.emit.module import ModuleWriter
 from emberlet.codegen.generation import translate
-from emberlet.codegen.ir.graph import Graph, Model
-from emberlet.codegen.ir.value import Inline, Transposed, Value
-from emberlet.dtypes import float32
 from onnx import numpy_helper
 from support.onnx_models import parse
-
-
-def weight(origin: Any, turned: bool = False) -> Value:
-    held = Value(float32, (1, 1), Inline(b"\0" * 4), origin)
-    return Value(float32, (1, 1), Transposed(held)) if turned else held
-
-
-@pytest.mark.parametrize(
-    ("node", "values", "name"),
-    [
-        ("n0", [weight("fc1.weight")], "fc1"),
-        ("n0", [weight("fc1.weight", turned=True)], "fc1"),
-        ("n0", [weight("enc.fc1.weight"), weight("fc2.bias")], "enc.fc1"),
-        ("n0", [weight(None), weight("fc2.bias")], "fc2"),
-        ("n0", [weight(("fc1.weight", "piece")), weight("fc2.bias")], "fc2"),
-        ("n0", [weight("onnx::MatMul_12"), weight("val_3")], "linear1"),
-        ("n0", [weight(None)], "linear1"),
-        ("/enc/fc3/MatMul", [weight("fc1.weight")], "enc.fc3"),
-        ("classifier", [weight("fc1.weight")], "fc1"),
-        ("classifier", [weight("val_3")], "classifier"),
-    ],
-)
-def test_a_layer_is_called_after_the_tensor_that_its_weight_was(node: str, values: list[Value], name: str) -> None:
-    writer = ModuleWriter(Model("net", Graph("net", (), (), ()), (), (), ()))
-    output = SimpleNamespace(name="n0")
-    given: Any = SimpleNamespace(name=node, outputs=(output,), op=lambda: "MatMul")
-    assert writer._layer_name(given, "Linear", values) == name
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import numpy as np
@@ -14,9 +13,9 @@ from emberlet.codegen.ir.problem import Problem
 from emberlet.codegen.ir.types import TensorType
 from emberlet.codegen.ir.value import Inline, Stored
 from emberlet.codegen.protobuf import TensorProto
-from emberlet.codegen.reader import parsing, read_model
+from emberlet.codegen.reader import read_model
 from emberlet.codegen.reader.freezing import frozen
-from emberlet.codegen.reader.order import ordered, reads
+from emberlet.codegen.reader.order import ordered
 from emberlet.codegen.reader.values import Values
 from emberlet.errors import ModelError
 from onnx import helper, numpy_helper
@@ -37,29 +36,6 @@ def nodes(text: str) -> list[onnx.NodeProto]:
     return [helper.make_node("Any", i.split(), o.split()) for o, i in parts]
 
 
-@pytest.mark.parametrize(
-    ("text", "want"),
-    [
-        ("a = x, b = a, c = x", "a b c"),  # the file's order, where it is one
-        ("a = x, c = b, b = a", "a b c"),
-        ("d = b c, c = a, b = a, a = x", "a b c d"),
-        ("x = b, b = x", "x b"),  # x is given: the first node's output is not what the second reads
-        ("b = a a, a = x", "a b"),
-        ("b = a, a = x, a = y", "a a b"),
-    ],
-)
-def test_nodes_come_after_what_they_read(text: str, want: str) -> None:
-    problems: list[str] = []
-    made = nodes(text)
-    found: Any = ordered(made, {"x", "y"}, problems)  # type: ignore[arg-type]
-    assert [n.output[0] for n in found] == want.split() or sorted(want.split()) == sorted(n.output[0] for n in found)
-    at = {id(n): i for i, n in enumerate(found)}
-    first = {n.output[0]: at[id(n)] for n in reversed(made)}
-    assert all(first.get(i, -1) < at[id(n)] for n in made for i in n.input if i not in ("x", "y"))
-    assert not problems
-    assert ("a = x, b = a, c = x" != text) or found is made
-
-
 def test_a_cycle_is_named_by_its_first_node() -> None:
     problems: list[str] = []
     made = nodes("a = x, b = c, c = b, d = c")
@@ -71,50 +47,10 @@ def test_a_cycle_is_named_by_its_first_node() -> None:
     assert problems == ["node 'here': is part of a cycle"]
 
 
-def test_a_node_reads_what_its_bodies_take_from_outside() -> None:
-    model = parse("""g (bool c, float x, float z) => (float y) {
-        y = If(c) <then_branch = t () => (float p) { q = Neg(x)  p = Neg(q) },
-                   else_branch = e () => (float z) { r = If(c) <then_branch = a () => (float w) { w = Exp(v) },
-                                                                else_branch = b () => (float q) {}> }> }""")
-    assert reads(model.graph.node[0]) == {"c", "x", "v", "q", "z"}  # type: ignore[arg-type]
-
-
 # -- parsing ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("size", "imported", "installed", "own"),
-    [
-        (9, False, True, True),
-        (10, False, True, False),
-        (9, True, True, False),
-        (9, True, False, True),
-        (10, False, False, True),
-        (9, False, False, True),
-    ],
-)
-def test_onnx_reads_a_file_if_it_is_large_or_onnx_is_imported_anyway(
-    size: int, imported: bool, installed: bool, own: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(parsing, "SMALL", 10)
-    monkeypatch.setattr(parsing, "has_onnx", lambda: installed)
-    monkeypatch.setattr(parsing, "by_onnx", lambda data: "onnx")
-    monkeypatch.setattr(parsing.protobuf, "parse", lambda kind, data: "own")
-    modules = {k: v for k, v in sys.modules.items() if k != "onnx"}
-    monkeypatch.setattr(sys, "modules", {**modules, "onnx": onnx} if imported else modules)
-    assert parsing.parsed(bytes(size), "model") == ("own" if own else "onnx")
-
-
 # -- constants --------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("raw", [True, False])
-@pytest.mark.parametrize(("size", "kind"), [(64, Inline), (65, Stored)])
-def test_the_bytes_of_a_large_constant_are_read_when_needed(size: int, kind: type, raw: bool) -> None:
-    tensor: Any = helper.make_tensor("t", onnx.TensorProto.FLOAT, [size], np.arange(size, dtype=np.float32), raw=False)
-    if raw:
-        tensor = numpy_helper.from_array(np.arange(size, dtype=np.float32))
-    assert isinstance(Values(None).value(tensor).source, kind)
 
 
 @pytest.mark.parametrize(("size", "kind"), [(64, Inline), (65, Stored)])

@@ -4,24 +4,17 @@ from __future__ import annotations
 
 import ast
 import random
-from collections import Counter
 from typing import Any
 
 import pytest
-from emberlet.codegen.emit.expression import WIDTH, Name, Tuple
+from emberlet.codegen.emit.expression import WIDTH, Name
 from emberlet.codegen.emit.handing_on import hand_on
-from emberlet.codegen.emit.layout import laid_out, names_of
+from emberlet.codegen.emit.layout import laid_out
 from emberlet.codegen.emit.statement import (
     Assign,
-    Comment,
-    Def,
-    Do,
-    Return,
     Statement,
-    fold_return,
     render,
 )
-from emberlet.codegen.emit.traversal import assigned, reads, renamed
 from support.expressions import block as of
 
 EVERYTHING = """
@@ -65,55 +58,6 @@ def test_statements_are_written_as_python_reads_them() -> None:
     same(source_of(of(EVERYTHING)), EVERYTHING)
 
 
-class Renamed(ast.NodeTransformer):
-    def visit_Name(self, node: ast.Name) -> Any:
-        return ast.Name({"n": "index", "a": "first", "d": "deep", "h": "c2"}.get(node.id, node.id), node.ctx)
-
-
-def test_variables_are_renamed_wherever_they_are() -> None:
-    names = {"n": "index", "a": "first", "d": "deep", "h": "c2"}
-    wanted = ast.unparse(Renamed().visit(ast.parse(EVERYTHING)))
-    same(source_of(renamed(of(EVERYTHING), names)), wanted)
-
-
-def test_an_assignment_to_itself_and_a_comment_that_the_value_says_are_left_out() -> None:
-    body = of("b = a\nc = f(a)")
-    assert source_of(renamed(body, {"a": "x", "b": "x"})) == "c = f(x)"
-    assert len(renamed(body, {"a": "x", "b": "x"})) == 1
-    commented = [Assign(("c",), Name("f"), "f"), Assign(("d",), Name("f"), "g")]
-    assert render(renamed(commented, {}), 0) == ["c = f", "d = f  # g"]
-    assert render([Assign(("a",), Name("a"))], 4) == ["    pass"]
-    assert render([Assign(("a",), Name("a")), Do(Name("b"))], 0) == ["b"]
-
-
-def test_reads_and_assignments_are_counted_in_every_block() -> None:
-    found: Counter[str] = Counter()
-    reads(of(EVERYTHING), found)
-    tree = ast.parse(EVERYTHING)
-    loads = [n for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)]
-    wanted = Counter(n.id for n in loads) - Counter({"table": 1, "n": 1})  # a target's own
-    assert found == wanted
-    made: Counter[str] = Counter()
-    assigned(of(EVERYTHING), made)
-    stores = Counter(n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))
-    assert made == stores + Counter(["inner", "p", "q", "table[n]"])
-    every = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name)} | {"inner", "p", "q", "table[n]"}
-    assert names_of(of(EVERYTHING)) == every - {"table"}
-
-
-@pytest.mark.parametrize(
-    ("source", "folded"),
-    [
-        ("a = f(x)\nreturn a", "return f(x)"), ("b = g(x)\na = f(b)\nreturn a", "b = g(x)\nreturn f(b)"),
-        ("a = f(x)\nreturn b", None), ("a, b = f(x)\nreturn a", None), ("a = f(x)\nreturn a, a", None),
-        ("return a", None),
-        ("f(x)\nreturn a", None), ("a = f(x)\nf(a)", None),
-    ],
-)  # fmt: skip
-def test_a_value_that_is_only_returned_has_no_variable(source: str, folded: str | None) -> None:
-    assert source_of(fold_return(of(source))) == (folded or source)
-
-
 @pytest.mark.parametrize(
     ("source", "handed"),
     [
@@ -140,18 +84,6 @@ def test_a_value_that_is_only_returned_has_no_variable(source: str, folded: str 
 )  # fmt: skip
 def test_a_weight_that_leaves_the_module_is_a_tensor_of_its_own(source: str, handed: str) -> None:
     same(source_of(hand_on(of(source))), handed)
-
-
-def test_the_layout_of_small_things() -> None:
-    assert render([], 4) == ["    pass"]
-    assert render([Comment("why"), Do(Name("a"))], 2) == ["  # why", "  a"]
-    functions = [Do(Name("a")), Def("f", (), [Return((Name("x"),))]), Do(Name("b"))]
-    assert render(functions, 0) == ["a", "", "def f():", "    return x", "", "b"]
-    assert render(functions[1:2], 0) == ["def f():", "    return x"]
-    assert render([Assign(("a", "b"), Tuple((Name("x"), Name("y"))))], 0) == ["a, b = x, y"]
-    assert render([Assign(("a",), Tuple((Name("x"), Name("y"))))], 0) == ["a = (x, y)"]
-    assert render([Assign(("a", "b"), Tuple((Name("x"),)))], 0) == ["a, b = (x,)"]
-    assert render([Return(())], 0) == ["return ()"]
 
 
 @pytest.mark.parametrize("indent", [0, 8])
