@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,7 +10,6 @@ import onnx
 import onnxruntime as theirs
 import pytest
 from emberlet import onnxruntime as ours
-from emberlet.host.numpy_backend.compile import Compiled
 from emberlet.onnxruntime import session as sessions
 
 TEXT = """<ir_version: 8, opset_import: ["": 17]> g (float[N, 3] x) => (float[N, 3] y, float[M] z) {
@@ -37,12 +34,6 @@ def quiet(ort: Any) -> Any:
 
 def of(ort: Any, data: Any, **more: Any) -> Any:
     return ort.InferenceSession(data, quiet(ort), **more)
-
-
-def test_the_cpu_runs_one_plan_on_numpy() -> None:
-    made = of(ours, model(), providers=["CPUExecutionProvider"])
-    assert made._backend.name == "numpy"
-    assert isinstance(made._model, Compiled)
 
 
 def test_a_sequence_stays_one_output_in_every_call(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -95,13 +86,6 @@ def test_a_model_is_a_path_or_bytes(source: Any) -> None:
             ort.InferenceSession(source)
 
 
-def test_a_model_is_read_from_any_kind_of_path(tmp_path: Path) -> None:
-    path = tmp_path / "m.onnx"
-    path.write_bytes(model())
-    for source in (str(path), path, os.fspath(path), path.read_bytes()):
-        assert of(ours, source).run(["y"], {"x": X})[0].tolist() == [[1, 0, 3]]
-
-
 @pytest.mark.parametrize(
     ("said", "told"),
     [("await the _async twin instead", "this browser cannot suspend Python .*run_awaited"), ("lost", ": lost$")],
@@ -121,14 +105,6 @@ def test_a_failure_while_computing_is_a_runtime_exception(said: str, told: str, 
 def test_a_name_that_is_none_is_an_attribute_error_of_the_module(name: str) -> None:
     with pytest.raises(AttributeError, match=f"^module 'emberlet.onnxruntime' has no attribute '{name}'$"):
         getattr(ours, name)
-
-
-def test_names_that_need_numpy_are_loaded_when_they_are_asked_for() -> None:
-    from emberlet.onnxruntime import values
-
-    assert ours.OrtValue is values.OrtValue
-    assert ours.IOBinding is ours.SessionIOBinding is values.IOBinding
-    assert ours.OrtDevice is values.OrtDevice
 
 
 @pytest.fixture

@@ -140,15 +140,6 @@ def test_lists_and_nothing_are_values_too() -> None:
         items.numpy()
 
 
-@BOTH
-def test_devices(ort: Any) -> None:
-    value = ort.OrtValue.ortvalue_from_numpy(np.ones(2, np.float32))
-    assert value.device_name() == "cpu"
-    device = ours.OrtDevice.make("cpu", 3)
-    assert (device.device_type(), device.device_id()) == ("cpu", 3)
-    assert (ours.OrtDevice().device_type(), ours.OrtDevice().device_id()) == ("cpu", 0)
-
-
 # -- bindings
 
 TWO = "g (float[N, 3] x, int64[N] k) => (float[N, 3] y, int64[N] z) { y = Neg(x)  z = Add(k, k) }"
@@ -195,19 +186,6 @@ def test_arrays_go_in_and_results_into_values(ort: Any) -> None:
     made.run_with_iobinding(binding)
     assert into.numpy().tolist() == [10]
     assert [v.numpy().tolist() for v in binding.get_outputs()] == [[[-1.0] * 3], [10]]
-
-
-@BOTH
-def test_values_go_in_and_come_out(ort: Any) -> None:
-    made = session(ort, model(TWO))
-    given = {
-        "x": ort.OrtValue.ortvalue_from_numpy(np.ones((1, 3), np.float32)),
-        "k": ort.OrtValue.ortvalue_from_numpy(np.array([5])),
-    }
-    (z,) = made.run_with_ort_values(["z"], given)
-    assert z.numpy().tolist() == [10]
-    y, z = made.run_with_ort_values(None, given)
-    assert (y.shape(), z.shape()) == ([1, 3], [1])
 
 
 # -- descriptions
@@ -301,18 +279,6 @@ def test_arrays_of_either_byte_order_and_lists(ort: Any) -> None:
     assert made.run([], {"x": np.array([1.0, 2.0], np.float32)[::-1]})[0].tolist() == [-2, -1]
     if ort is ours:
         assert made.run(None, {"x": np.array([1.0, 2.0], ">f4")})[0].tolist() == [-1, -2]
-
-
-def test_results_belong_to_the_caller() -> None:
-    nodes = "y = Identity(x)  c = Constant<value_floats = [1.0, 2.0]>()"
-    made = session(ours, model(f"g (float[N] x) => (float[N] y, float[2] c) {{ {nodes} }}"))
-    x = np.ones(3, np.float32)
-    for _ in range(2):
-        y, c = made.run(None, {"x": x})
-        assert c.tolist() == [1, 2]
-        assert y.tolist() == [1, 1, 1]
-        y[:], c[:] = 7, 7
-    assert x.tolist() == [1, 1, 1]
 
 
 # -- providers
