@@ -3,23 +3,20 @@ fit."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
 from emberlet.errors import UnsupportedError
 from emberlet.micro.builder.assembly import dsp
-from emberlet.micro.builder.assembly.registry import MOST_GROUPS, calls
-from emberlet.micro.builder.assembly.variants import ALL, DSP, MOST_SHIFT, THUMB
+from emberlet.micro.builder.assembly.registry import calls
+from emberlet.micro.builder.assembly.variants import ALL
 from emberlet.micro.builder.emit.kernels import kernels_source, machine_code
-from emberlet.micro.builder.kernels.depthwise import Depthwise
 from emberlet.micro.builder.kernels.dot import Dot
 from emberlet.micro.builder.kernels.layer import dense_view
 from emberlet.micro.builder.kernels.move import Copy
 from emberlet.micro.builder.kernels.window import Window
-from emberlet.micro.builder.quantization.doubled import DividedRequant, DoubledRequant
+from emberlet.micro.builder.quantization.doubled import DoubledRequant
 from emberlet.micro.builder.quantization.reference import Requant, requantize
 from support.rows import every
 
@@ -33,12 +30,6 @@ def _dot(requant: Requant, groups: int = 1, packed: bool = False, side: int = 1)
     bias = np.zeros(len(weights), np.int64)
     image = (side, side, 4 * groups)
     return Dot("layer", ("x",), "y", image, Window((1, 1)), groups, weights, bias, 0, requant, packed=packed)
-
-
-def _depthwise(requant: Requant, channels: int, kernel: tuple[int, int], multiplier: int = 1) -> Depthwise:
-    weights = np.full((channels * multiplier, *kernel), 130, np.uint8)
-    bias = np.zeros(len(weights), np.int64)
-    return Depthwise("layer", ("x",), "y", (110, 110, channels), Window(kernel), weights, bias, 0, requant)
 
 
 def _plain(n: int = 1) -> Requant:
@@ -58,69 +49,6 @@ def test_a_model_with_too_many_calls_is_refused_in_assembly_and_built_in_viper(a
     with pytest.raises(UnsupportedError, match="--kernels viper"):
         machine_code(large, arch)
     assert kernels_source(large, "viper").count("(a, w, t, l") == 0
-
-
-def _found(layer: Any, family: str) -> list[str] | None:
-    h, w, _ = layer.image
-    output = dense_view((*layer.window.output(h, w), len(layer.weights)))
-    found = calls(layer, family, [dense_view(layer.image)], output, PLACES)
-    assert all(c.kernel.assembled().code() for c in found or ())  # every branch reaches
-    return None if found is None else [c.kernel.name for c in found]
-
-
-@pytest.mark.parametrize("family", ALL)
-@every(
-    ("requant", "runs"),
-    [
-        (_plain(), True),
-        (_doubled(-MOST_SHIFT), True),
-        (_doubled(0, -MOST_SHIFT), True),
-        (_doubled(-MOST_SHIFT - 1), False),
-        (_doubled(2, -MOST_SHIFT - 1, 0), False),
-        (_doubled(-MOST_SHIFT - 1, twice=False), False),
-        (DividedRequant((3,), 0, 0, 0), False),
-    ],
-)
-def test_arithmetic_that_an_instruction_set_has(requant: Requant, runs: bool, family: str) -> None:
-    assert (_found(_dot(requant), family) is not None) is runs
-
-
-@pytest.mark.parametrize("family", ALL)
-def test_each_group_of_a_convolution_is_a_call(family: str) -> None:
-    for groups in (1, 2, MOST_GROUPS):
-        made = _found(_dot(_plain(groups), groups, side=3), family)
-        assert made is not None
-        assert len(made) == groups
-    assert _found(_dot(_plain(MOST_GROUPS + 1), MOST_GROUPS + 1, side=3), family) is None
-    assert _found(_dot(_plain(), packed=True), family) is None
-
-
-TAPS: Sequence[tuple[str, int, tuple[int, int], int, bool]] = [
-    (DSP, 4, (3, 3), 1, True),
-    (DSP, 3, (3, 3), 1, True),
-    (DSP, 1, (3, 3), 1, True),
-    (THUMB, 1, (3, 3), 1, True),
-    (THUMB, 4, (3, 3), 2, False),  # two outputs for each channel
-    (DSP, 4, (3, 3), 2, False),
-]
-
-
-@pytest.mark.parametrize(("family", "channels", "kernel", "multiplier", "runs"), TAPS)
-def test_depthwise_layers_that_have_a_kernel(
-    family: str, channels: int, kernel: tuple[int, int], multiplier: int, runs: bool
-) -> None:
-    n = channels * multiplier
-    assert (_found(_depthwise(_plain(n), channels, kernel, multiplier), family) is not None) is runs
-    assert _found(_depthwise(_doubled(*(-3,) * n, twice=False), channels, kernel, multiplier), family) is None
-    assert _found(_depthwise(_doubled(*(-MOST_SHIFT - 1,) * n), channels, kernel, multiplier), family) is None
-
-
-@pytest.mark.parametrize("family", ALL)
-def test_the_largest_window_of_a_depthwise_layer(family: str) -> None:
-    """100 taps: more would make a kernel long, and run in viper."""
-    for kernel, runs in (((10, 10), True), ((4, 25), True), ((8, 13), False), ((101, 1), False)):
-        for requant in (_plain(4), _doubled(*(-3,) * 4)):
-            assert (_found(_depthwise(requant, 4, kernel), family) is not None) is runs
 
 
 @pytest.mark.parametrize("family", ALL)

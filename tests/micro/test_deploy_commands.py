@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from emberlet.errors import FormatError, UnsupportedError
-from emberlet.micro.builder.deploy import commands, helper_commands, read_about
+from emberlet.micro.builder.deploy import commands, read_about
 
 
 def built(folder: Path, weights: str = "file", boards: dict[str, str] | None = None, **more: Any) -> Path:
@@ -24,17 +24,6 @@ def built(folder: Path, weights: str = "file", boards: dict[str, str] | None = N
         (folder / arch / "net.bpk").write_bytes(bytes(9000))
         (folder / arch / "net.mpy").write_bytes(b"net")
     return folder
-
-
-def test_files_are_copied_to_the_folder_that_is_asked_for(tmp_path: Path) -> None:
-    folder = built(tmp_path) / "armv6m"
-    pack, module = (["fs", "cp", str(folder / name)] for name in ("net.bpk", "net.mpy"))
-    _, _, *copies, _ = commands(tmp_path, in_place=True)
-    assert copies == [[*pack, ":/"], [*module, ":/.net.mpy"]]
-    for to in ("/models", "/models/"):
-        _, make, *copies, _ = commands(tmp_path, to=to, port="a0", in_place=True)
-        assert make[:3] == ["connect", "a0", "exec"] and "'/models'" in make[3]
-        assert copies == [["connect", "a0", *pack, ":/models/"], ["connect", "a0", *module, ":/models/.net.mpy"]]
 
 
 @pytest.mark.parametrize("to", ["/", "/models/"])
@@ -145,14 +134,6 @@ def test_a_romfs_is_deployed_as_an_image_and_frozen_modules_are_not(tmp_path: Pa
         commands(tmp_path)
 
 
-def test_a_partition_is_written_in_blocks(tmp_path: Path) -> None:
-    built(tmp_path, "partition", partition={"chip": "rp2", "start": 8192, "label": "model"})
-    _, write, _, copy, _ = commands(tmp_path, port="a0", in_place=True)
-    assert write[:5] == ["connect", "a0", "mount", str(tmp_path / "armv6m"), "exec"]
-    assert "Flash(start=8192, len=12288)" in write[5] and "range(1, 3)" in write[5]
-    assert copy == ["connect", "a0", "fs", "cp", str(tmp_path / "armv6m" / "net.mpy"), ":/.net.mpy"]
-
-
 @pytest.mark.parametrize("lacking", ["name", "weights", "targets", "boards"])
 def test_a_description_that_lacks_something_is_refused(lacking: str, tmp_path: Path) -> None:
     about = read_about(built(tmp_path))
@@ -183,13 +164,3 @@ def test_a_description_with_code_or_paths_is_refused(changed: dict[str, Any], tm
     (tmp_path / "build.json").write_text(json.dumps(about), encoding="utf-8")
     with pytest.raises(FormatError, match=r"`emberlet.*build`"):
         commands(tmp_path)
-
-
-def test_helpers_come_with_the_files_they_need() -> None:
-    assert helper_commands([], None) == []
-    make, copy, last, _ = helper_commands(["image"], "a0", in_place=True)
-    assert make[:3] == ["connect", "a0", "exec"] and copy[:4] == ["connect", "a0", "fs", "cp"]
-    assert [Path(f).name for f in copy[4:-1]] == ["image_kernels_viper.py", "image_kernels_bytecode.py"]
-    assert copy[-1] == ":/lib/emberlet/micro/" and last[-1] == ":/lib/emberlet/micro/.image.py"
-    with pytest.raises(UnsupportedError, match="'camera'"):
-        helper_commands(["stream", "camera"], None)

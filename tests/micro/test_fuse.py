@@ -224,82 +224,7 @@ def test_weights_that_came_quantized_take_no_factor(op: str) -> None:
     assert kinds(fused) == ("conv" if op in ("add", "sub") else "conv binaryfloat")
 
 
-def test_what_the_caller_reads_stays() -> None:
-    layers = [mapped("x", "a", ABS), mapped("a", "b", HALF), conv("b", "c"), mapped("c", "y", RELU)]
-    fused = fuse(graph_of(layers, ("a", "c", "y")))
-    assert kinds(fused) == "mapfloat mapfloat conv mapfloat"
-    assert set(fused.outputs) <= {layer.output for layer in fused.layers}
-
-
-def test_a_reshape_in_front_of_a_layer_that_needs_its_shape_stays() -> None:
-    layers = [Reshape("a", ("x",), "a", (24,)), MapFloat("y", ("a",), "y", (24,), (ABS,))]
-    fused = fuse(replace(graph_of(layers), shapes={"x": IMAGE, "a": (24,), "y": (24,)}))
-    assert kinds(fused) == "reshape mapfloat"
-    layers = [
-        Reshape("a", ("x",), "a", (24,)),
-        Reshape("y", ("a",), "y", (6, 4)),
-        MapFloat("z", ("a",), "z", (24,), ()),
-    ]
-    shapes = {"x": IMAGE, "a": (24,), "y": (6, 4), "z": (24,)}
-    assert kinds(fuse(replace(graph_of(layers, ("y", "z")), shapes=shapes))) == "reshape reshape mapfloat"
-
-
-def test_a_reshape_that_the_caller_reads_stays() -> None:
-    layers = [Reshape("a", ("x",), "a", (24,)), Reshape("y", ("a",), "y", (6, 4))]
-    assert kinds(fuse(graph_of(layers, ("a", "y")))) == "reshape reshape"
-
-
 # -- grids ------------------------------------------------------------------------------------------------------------
-
-
-def test_a_quantizer_merges_into_the_layer_before() -> None:
-    graph = graph_of([mapped("x", "a", ABS), mapped("a", "y")], grids={"y": QUARTERS})
-    fused = fuse(graph)
-    assert kinds(fused) == "mapfloat" and fused.grids == {"y": QUARTERS}
-
-
-def test_a_quantizer_merges_into_a_convolution_that_nothing_else_reads() -> None:
-    layers: list[Layer] = [conv("x", "a"), mapped("a", "y")]
-    fused = fuse(graph_of(layers, grids={"y": QUARTERS}))
-    assert kinds(fused) == "conv" and fused.layers[0].output == "y"
-    assert kinds(fuse(graph_of(layers, ("a", "y"), grids={"y": QUARTERS}))) == "conv mapfloat"
-    assert kinds(fuse(graph_of(layers, grids={"a": Grid(0.5, 128), "y": QUARTERS}))) == "conv mapfloat"
-
-
-@pytest.mark.parametrize("again", [QUARTERS, Grid(0.5, 128)])
-def test_a_layer_that_lies_on_a_grid_keeps_it(again: Grid) -> None:
-    layers = [mapped("x", "a", ABS), mapped("a", "b"), mapped("b", "y")]
-    fused = fuse(graph_of(layers, grids={"b": QUARTERS, "y": again}))
-    assert kinds(fused) == "mapfloat mapfloat"
-    assert fused.grids["y"] == again and QUARTERS in fused.grids.values()
-
-
-def test_equal_quantizers_become_one() -> None:
-    layers = [mapped("x", "a", ABS), mapped("a", "b"), mapped("a", "c"), both("b", "c", "y", "add")]
-    fused = fuse(graph_of(layers, grids={"b": QUARTERS, "c": QUARTERS}))
-    assert kinds(fused) == "mapfloat binaryfloat"
-    fused = fuse(graph_of(layers, grids={"b": QUARTERS, "c": Grid(0.5, 128)}))
-    assert kinds(fused) == "mapfloat mapfloat mapfloat binaryfloat"
-
-
-@pytest.mark.parametrize("source", ["x", "s"])
-def test_an_input_or_a_state_takes_the_grid_of_its_quantizer(source: str) -> None:
-    layers: list[Layer] = [mapped(source, "a"), both("x", "a", "y", "add")]
-    more: dict[str, Any] = {"states": {"s": 0.0}} if source == "s" else {}
-    fused = fuse(
-        graph_of([*layers, *([Keep("keep", ("y",), "s", IMAGE)] if more else [])], grids={"a": QUARTERS}, **more)
-    )
-    assert kinds(fused).split()[0] == "binaryfloat"
-    assert fused.grids[source] == QUARTERS
-
-
-def test_functions_on_both_sides_of_a_grid_stay_apart() -> None:
-    layers = [mapped("x", "a", HALF), mapped("a", "y", ABS)]
-    assert kinds(fuse(graph_of(layers, grids={"a": QUARTERS}))) == "mapfloat mapfloat"
-    layers = [mapped("x", "g", SIGMOID), both("x", "g", "y")]
-    assert kinds(fuse(graph_of(layers, grids={"g": QUARTERS}))) == "mapfloat binaryfloat"
-    for after in (mapped("a", "y", RELU), mapped("a", "y", HALF), with_constant("a", "y", "mul", CHANNELS)):
-        assert kinds(fuse(graph_of([conv("x", "a"), after], grids={"a": QUARTERS}))) == f"conv {after.kind}"
 
 
 # -- states -----------------------------------------------------------------------------------------------------------
@@ -321,52 +246,6 @@ def test_states_that_change_places_are_copied_first() -> None:
         assert len(copies) == 2 and all(fused.grids[name] == QUARTERS for name in copies)
 
 
-def test_a_state_that_is_written_to_itself_is_not_copied() -> None:
-    fused = fuse(graph_of([both("x", "a", "y", "add"), Keep("keep", ("a",), "a", IMAGE)], states={"a": 1.0}))
-    assert "copy" not in kinds(fused)
-
-
-def sliding(**more: Any) -> Graph:
-    """A state of the last two rows: the rows of the state and of x one after the other, without the first ones."""
-    rows = (4, 3, 4)
-    axes = tuple(Axis(n, (a, a)) for n, a in zip(IMAGE, strides(IMAGE), strict=True))
-    layers = [
-        Move("both", ("s", "x"), "both", rows, (Part(0, 0, axes), Part(0, 24, axes))),
-        moved("both", "new", start=24),
-        mapped("both", "z", ABS),
-        moved("z", "y"),
-        Keep("keep", ("new",), "s", IMAGE),
-    ]
-    shapes = {"x": IMAGE, "s": IMAGE, "both": rows, "new": IMAGE, "z": rows, "y": IMAGE}
-    layers[2] = replace(layers[2], shape=rows)  # type: ignore[type-var]
-    made = Graph("m", tuple(layers), shapes, ("x",), ("y",), states={"s": 0.0})
-    return replace(made, **more)
-
-
-def test_a_state_that_is_a_part_of_a_tensor_is_written_where_that_is_taken() -> None:
-    assert "keep" not in kinds(fuse(sliding()))
-    assert "keep" in kinds(fuse(sliding(outputs=("y", "s"))))
-    assert "keep" in kinds(fuse(sliding(grids={"s": QUARTERS})))
-    assert "keep" in kinds(fuse(sliding(grids={"both": QUARTERS})))
-    assert "keep" not in kinds(fuse(sliding(grids=dict.fromkeys(("s", "both", "new"), QUARTERS))))
-
-
-def test_a_state_that_is_read_later_is_written_at_the_end() -> None:
-    graph = sliding()
-    late = both("y", "s", "w", "add")
-    shapes = {**graph.shapes, "w": IMAGE}
-    fused = fuse(replace(graph, layers=(*graph.layers[:-1], late, graph.layers[-1]), shapes=shapes, outputs=("w",)))
-    assert "keep" in kinds(fused)
-
-
-@pytest.mark.parametrize("change", [{"fill": 1.0}, {"source": "s"}])
-def test_a_part_that_is_filled_or_of_a_state_is_kept_apart(change: dict[str, Any]) -> None:
-    layers = [both("x", "s", "y", "add"), moved(change.get("source", "y"), "new", start=0, fill=change.get("fill"))]
-    backward = replace(layers[1], parts=(Part(12, 0, (Axis(2, (-12, 12)), Axis(12, (1, 1)))),))  # type: ignore[type-var]
-    graph = graph_of([layers[0], backward, Keep("keep", ("new",), "s", IMAGE)], states={"s": 0.0})
-    assert "keep" in kinds(fuse(graph))
-
-
 # -- quantized models in float32 --------------------------------------------------------------------------------------
 
 
@@ -386,12 +265,6 @@ def test_a_quantizer_saturates_in_float32() -> None:
     graph = in_float32(graph_of([mapped("x", "y")], grids={"y": QUARTERS}))
     x = np.linspace(-100, 100, 24, dtype=np.float32).reshape(IMAGE)
     np.testing.assert_allclose(graph.run({"x": x})["y"], np.clip(x, -32, 31.75), rtol=1e-6)
-
-
-def test_integers_without_a_grid_pass_unchanged() -> None:
-    layers: list[Layer] = [mapped("x", "y", HALF)]
-    graph = in_float32(graph_of(layers, integers={"x": 128}))
-    assert kinds(graph) == "mapfloat"
 
 
 def test_a_graph_says_what_it_lacks() -> None:

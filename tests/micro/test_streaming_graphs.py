@@ -8,15 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 from emberlet.errors import UnsupportedError
-from emberlet.micro.builder.graph import Graph, Reshape
+from emberlet.micro.builder.graph import Graph
 from emberlet.micro.builder.kernels.dot import DotFloat
 from emberlet.micro.builder.kernels.elementwise import BinaryFloat
 from emberlet.micro.builder.kernels.move import Move, Part
 from emberlet.micro.builder.kernels.nest import Axis
-from emberlet.micro.builder.kernels.pool import MaxPool, ReduceFloat
+from emberlet.micro.builder.kernels.pool import ReduceFloat
 from emberlet.micro.builder.kernels.slide import Slide
-from emberlet.micro.builder.kernels.softmax import SoftmaxFloat
-from emberlet.micro.builder.kernels.window import Window
 from emberlet.micro.builder.streaming import streamed
 
 from tools.microcontrollers.graphs_over_time import BANDS, CHANNELS, Over, over_time
@@ -92,19 +90,6 @@ def test_layers_of_each_step_compute_new_steps_only(form: int) -> None:
     assert stream.calls_to_fill == 16 and streamed(graph, 1 if form == 2 else 0, 5).calls_to_fill == 4
 
 
-@pytest.mark.parametrize("form", range(3))
-def test_cuts_and_zeros_in_front_stay_in_the_stream(form: int) -> None:
-    over = Over(np.random.default_rng(2), form=form)
-    at = over.at
-    early, late, middle = over.cut("x", 0, 12), over.cut("x", 4, 12), over.cut("x", 3, 8)
-    over.padded()
-    wide = over.live[-1]
-    graph = Graph("m", tuple(over.layers), dict(over.shapes), ("x",), (early, late, middle, wide))
-    stream = streamed(graph, at, 2)
-    assert all(stream.shapes[name][at] == 2 for name in (early, late, middle))
-    check(graph, stream, at, 0)
-
-
 def test_a_move_that_is_no_cut_along_time_needs_the_whole_window() -> None:
     shape = (16, 4)
     ways = {
@@ -120,18 +105,6 @@ def test_a_move_that_is_no_cut_along_time_needs_the_whole_window() -> None:
         stream = streamed(graph, 0, 2)
         assert local(graph, stream) == []
         check(graph, stream, 0, 0)
-
-
-def test_a_dense_layer_reads_only_what_was_cut_out() -> None:
-    over = Over(np.random.default_rng(2), form=0)
-    cut = over.cut("x", 11, 5)
-    flat = over.new((20,), live=False)
-    over.layers.append(Reshape(flat, (cut,), flat, (20,)))
-    graph = Graph("m", tuple(over.layers), dict(over.shapes), ("x",), (flat,))
-    stream = streamed(graph, 0, 1)
-    kept = [layer.shape for layer in stream.layers if isinstance(layer, Slide)]
-    assert kept == [(5, 4)]
-    check(graph, stream, 0, 0)
 
 
 @pytest.mark.parametrize(("form", "inside"), [(0, True), (1, True), (1, False), (2, True), (2, False)])
@@ -163,30 +136,6 @@ def test_a_factor_for_each_step_needs_the_whole_window() -> None:
     check(graph, stream, 0, 0)
     each = replace(layers[0], other=(4,), constant=np.arange(4, dtype=np.float32))
     assert local(graph, streamed(replace(graph, layers=(each,)), 0, 2)) == ["binaryfloat"]
-
-
-def test_a_softmax_over_time_needs_the_whole_window() -> None:
-    layer = SoftmaxFloat("y", ("x",), "y", 1, 16, False)
-    graph = Graph("m", (layer,), {"x": (16,), "y": (16,)}, ("x",), ("y",))
-    stream = streamed(graph, 0, 1)
-    assert local(graph, stream) == []
-    check(graph, stream, 0, 0)
-
-
-def test_strides_that_new_steps_do_not_fill_need_the_whole_window() -> None:
-    pool = MaxPool("y", ("x",), "y", (16, 4), Window((1, 2), (1, 2)), -3.4e38)
-    graph = Graph("m", (pool,), {"x": (16, 4), "y": (8, 4)}, ("x",), ("y",))
-    assert local(graph, streamed(graph, 0, 1)) == [] and local(graph, streamed(graph, 0, 2)) == ["maxpool"]
-    assert streamed(graph, 0).shapes["x"] == (1, 4)  # nothing is multiplied: the smallest number
-
-
-def test_the_number_of_new_steps_is_the_smallest_that_saves() -> None:
-    over = Over(np.random.default_rng(0), form=0)
-    over.rng = np.random.default_rng(1)
-    weights = np.ones((4, 1, 3, 4), np.float32)
-    conv = DotFloat("y", ("x",), "y", (16, 4), Window((1, 3), (1, 3)), 1, weights, np.zeros(4, np.float32))
-    graph = Graph("m", (conv,), {"x": (16, 4), "y": (5, 4)}, ("x",), ("y",))
-    assert streamed(graph, 0).shapes["x"] == (3, 4)
 
 
 @pytest.mark.parametrize("new", [0, -1, 17])
