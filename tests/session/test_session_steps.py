@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
-from typing import Any
-
 import emberlet
 import pytest
 from emberlet import functional as F
-from emberlet.backend import get_backend
 from emberlet.errors import EmberletError, ShapeError
-from emberlet.session import Session
 from emberlet.session.room import copied
-from emberlet.tensor import Tensor
 from support.session_models import PYTHON, ROW, Free, of, session, tensor
 
 # -- what is kept
@@ -50,102 +44,6 @@ def test_an_output_that_does_not_exist_is_an_error() -> None:
 
 
 # -- engines
-
-
-class Engine:
-    """Runs steps itself, and notes what it is told."""
-
-    def __init__(self, answer: Any, asynchronous: bool = True) -> None:
-        self.answer, self.told = answer, []  # type: ignore[var-annotated]
-        if asynchronous:
-            self.step_async = self._step_async
-
-    def step(self, arguments: Any, check: Any) -> Any:
-        self.told.append("step")
-        return self.answer(*arguments) if self.answer else None
-
-    async def _step_async(self, arguments: Any, check: Any) -> Any:
-        self.told.append("step_async")
-        return self.answer(*arguments) if self.answer else None
-
-    def release(self, *states: Any) -> None:
-        self.told.append("release")
-
-    def share(self, *states: Any) -> None:
-        self.told.append("share")
-
-
-def engined(answer: Any, **options: Any) -> tuple[Session, Engine]:
-    made = of(lambda a, x: (a + x, x), ((0, 0, "replace"),), s0=tensor([1.0]))
-    engine = Engine(answer, **options)
-    made._engine = engine
-    return made, engine
-
-
-@pytest.mark.parametrize("asynchronous", [False, True])
-def test_an_engine_runs_the_steps_that_it_can(asynchronous: bool) -> None:
-    def step(made: Session, x: Any) -> Any:
-        return asyncio.run(made.step_async(x)) if asynchronous else made.step(x)
-
-    one = tensor([1.0])
-    made, engine = engined(lambda a, x: [a + x * 10.0, x])
-    assert step(made, one).tolist() == [1.0]
-    assert made.state(0).tolist() == [11.0]
-    assert engine.told == ["step_async" if asynchronous else "step", "release"]
-    made, engine = engined(None)  # it cannot
-    assert step(made, one).tolist() == [1.0]
-    assert made.state(0).tolist() == [2.0]
-    assert engine.told == (["step_async", "step", "release"] if asynchronous else ["step", "release"])
-    made, engine = engined(lambda a, x: [a + x * 10.0, x], asynchronous=False)
-    step(made, one)
-    assert made.state(0).tolist() == [11.0] and engine.told == ["step", "release"]
-
-
-def test_an_engine_is_told_of_forks_snapshots_and_resets() -> None:
-    made, engine = engined(None)
-    made.snapshot()
-    made.step(tensor([1.0]))
-    engine.told.clear()
-    assert made.fork()._engine is engine
-    assert made.snapshot() == 1
-    made.reset()
-    assert engine.told == ["share", "share", "release"]
-    made._engine = None
-    made.reset().fork()
-    assert engine.told == ["share", "share", "release"]
-
-
-def test_a_backend_makes_its_engine_once() -> None:
-    made = of(lambda a, x: (a + x, x), ((0, 0, "replace"),), s0=tensor([1.0]))
-    asked = []
-
-    class Own(type(PYTHON)):  # type: ignore[misc]
-        name = "own"
-
-        def resident(self, *args: Any) -> Any:
-            asked.append(args)
-            return None
-
-    backend = Own()
-    value = tensor([1.0])
-    made._values = [Tensor(value.data, value.dtype, value.shape, backend)]
-    assert made._on_engine() is False and made._engine is False
-    assert made._on_engine() is False
-    assert asked == [(made.model, made._entries, None)]
-    plain = of(lambda a: a, ((0, 0, "replace"),), s0=value)
-    plain._values = [value]
-    assert plain._resident() is None
-
-
-def test_only_one_step_is_under_way() -> None:
-    made = of(lambda a, x: (a + x, x), ((0, 0, "replace"),), s0=tensor([1.0]))
-    made._stepping = True
-    for call in (lambda: made.step(ROW), made.reset, made.fork, lambda: made.rewind(0)):
-        with pytest.raises(EmberletError, match="a step of this session is under way"):
-            call()
-    made._stepping = False
-    made.step(tensor([1.0]))
-    assert made.length == 1
 
 
 # -- rewinding
@@ -209,31 +107,3 @@ def test_texts_are_copied_too() -> None:
     texts = emberlet.asarray([["a", "b"]], device=PYTHON)
     other = copied(texts)
     assert other.tolist() == [["a", "b"]] and other.shape == (1, 2) and other.data is not texts.data
-
-
-def test_numpys_plans_run_the_steps_of_models_on_numpy() -> None:
-    from emberlet.host.numpy_backend.resident import Resident
-
-    for backend, kind in ((PYTHON, bool), (get_backend("numpy"), Resident)):
-        made = of(lambda a, x: (a + x, x), ((0, 0, "replace"),), s0=tensor([1.0], backend))
-        made.model.backend = backend
-        made.step(tensor([1.0], backend))
-        assert type(made._engine) is kind
-
-
-@pytest.mark.parametrize("done", [False, True])
-def test_what_a_backend_records_is_computed_at_the_end_of_a_step(done: bool) -> None:
-    realized: list[Any] = []
-
-    class Own(type(PYTHON)):  # type: ignore[misc]
-        def realize(self, *tensors: Any) -> None:
-            realized.append([t.tolist() for t in tensors])
-
-    backend = Own()
-    one = tensor([1.0], backend)
-    made = of(lambda a, x: (a + x, x + 5.0, 3), ((0, 0, "replace"),), s0=tensor([1.0]))
-    made.model.backend = backend
-    made._values = [one]
-    made._engine = Engine(lambda a, x: [a + x, x + 5.0, 3]) if done else False
-    assert made.step(one)[1] == 3
-    assert realized == ([] if done else [[[6.0], [2.0]]])

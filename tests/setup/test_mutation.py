@@ -9,18 +9,16 @@ import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import pytest
 
 from tools.layout import package_folders
 from tools.mutation import report, runner
-from tools.mutation.bugs import KINDS, bugs_of, compiles
-from tools.mutation.checking import NAMES, Checks
-from tools.mutation.choosing import NOT_OF_ONE_FOLDER, Choice, batches, room_of
+from tools.mutation.bugs import bugs_of, compiles
+from tools.mutation.choosing import NOT_OF_ONE_FOLDER
 from tools.mutation.choosing import TESTS as FOLDERS
 from tools.mutation.copies import Copy
-from tools.mutation.learned import Covering, Learned
+from tools.mutation.learned import Learned
 from tools.mutation.rooms import Room
 from tools.paths import ROOT
 from tools.steps import StepError
@@ -151,11 +149,6 @@ def test_only_bugs_of_the_kinds_asked_for_are_seeded(project: Path, capsys: pyte
     assert "clamp.py:11 arithmetic: SURVIVED" in said
 
 
-def test_every_kind_of_bug_can_be_asked_for() -> None:
-    found = runner.candidates(ROOT, list(package_folders().values()), ["core/store", "codegen/passes"])
-    assert {bug.kind for bug in found} == set(KINDS)
-
-
 CHECK = """import subprocess, sys
 
 
@@ -205,72 +198,9 @@ def test_what_check_finds_is_caught(project: Path, line: int, said: str) -> None
     assert re.match(said, verdict.caught_by)
 
 
-@pytest.mark.parametrize("failing", ["type_check", "check_written"])
-def test_a_check_that_fails_anyway_catches_nothing(project: Path, failing: str) -> None:
-    file = project / "package" / "clamp.py"
-    shutil.copytree(ROOT / "tools" / "mutation", project / "tools" / "mutation")
-    for name in ("__init__.py", "paths.py", "steps.py"):
-        shutil.copy(ROOT / "tools" / name, project / "tools")
-    fails = CHECK.replace(f"def {failing}():\n    return", f"def {failing}():\n    return False and")
-    (project / "tools" / "check.py").write_text(fails, encoding="utf-8")
-    checks = Checks(Copy(project, project / ".cache" / "copy", {"scratch": file.parent}))
-    assert checks.names == [name for name in NAMES if name != {"type_check": "mypy"}.get(failing, "generated")]
-
-
 def test_a_path_that_is_not_there_is_named() -> None:
     with pytest.raises(StepError, match=r"core/nothing\.py.*Python"):
         runner.candidates(ROOT, list(package_folders().values()), [os.path.join("core", "nothing.py")])
-
-
-def test_the_tests_that_name_what_is_around_a_bug_come_first(tmp_path: Path) -> None:
-    file = ROOT / "core" / "burnpack" / "cbor.py"
-    bug = bugs_of(file, file.read_bytes())[0]
-    tests = [path.relative_to(ROOT).as_posix() for path in (ROOT / "tests").rglob("test_*.py")]
-    choice = Choice(ROOT, Learned(ROOT, tmp_path, ["core"]))
-    first = choice.tests_for(bug, [f"{test}::test_{n}" for test in tests for n in range(2)])[:8]
-    assert any("burnpack" in test for test in first)
-    assert len({test.partition("::")[0] for test in first}) >= 3
-
-
-def test_tests_of_any_folder_that_execute_the_line_concern_the_bug(tmp_path: Path) -> None:
-    file = ROOT / "core" / "names.py"
-    bug = bugs_of(file, file.read_bytes())[0]
-    learned = Learned(ROOT, tmp_path, ["core"])
-    usual = Choice(ROOT, learned).folders(bug)
-    found = [
-        Covering(f"tests/{name}/test_x.py::test_y", 0.1, name != "wgpu", 1.0) for name in ("store", "docs", "wgpu")
-    ]
-    with mock.patch.object(learned, "covering", lambda file, line: found):
-        assert Choice(ROOT, learned).folders(bug) == (*usual, "tests/store")
-
-
-def test_files_take_turns_and_those_whose_tests_execute_the_function_get_more_of_the_time(tmp_path: Path) -> None:
-    """Only some of a test's parametrizations were measured: another may be the one that executes the line."""
-    file = ROOT / "core" / "names.py"
-    bug = bugs_of(file, file.read_bytes())[0]
-    learned = Learned(ROOT, tmp_path, ["core"])
-    found = [
-        Covering("tests/core/test_slow.py::test_y[0]", 5.0, True, 0.0),
-        Covering("tests/core/test_slow.py::test_y[1]", 5.0, True, 0.0),
-        Covering("tests/core/test_x.py::test_y[0]", 0.1, False, 0.0),
-    ]
-    named = [f"tests/codegen/test_names.py::test_{n}" for n in range(40)]
-    others = [f"tests/core/test_{name}.py::test_y[{n}]" for name in ("slow", "x") for n in range(40)]
-    unrelated = ["tests/core/test_zzz.py::test_zzz"]
-    seconds = {covering.test: covering.seconds for covering in found} | dict.fromkeys(named, 0.1)
-    with (
-        mock.patch.object(learned, "covering", lambda file, line: found),
-        mock.patch.object(learned, "seconds", lambda: seconds),
-    ):
-        choice = Choice(ROOT, learned)
-        chosen = choice.tests_for(bug, [*named, *others, *unrelated])
-        estimated = choice.estimated(others)
-    assert chosen[0] == "tests/core/test_slow.py::test_y[0]"
-    assert sorted(chosen) == sorted([*named, *others])
-    assert estimated["tests/core/test_slow.py::test_y[39]"] == 5.0, "as long as the others of its function"
-    halfway = [test.partition("::")[0] for test in chosen[1:50]]
-    assert halfway.count("tests/core/test_x.py") > halfway.count("tests/codegen/test_names.py") > 5
-    assert 0 < halfway.count("tests/core/test_slow.py") < 10
 
 
 def test_every_folder_of_tests_is_chosen_for_some_folder_of_the_distribution() -> None:
@@ -278,16 +208,6 @@ def test_every_folder_of_tests_is_chosen_for_some_folder_of_the_distribution() -
     named = [folder for folders in FOLDERS.values() for folder in folders]
     assert {*named, *NOT_OF_ONE_FOLDER} == {f"tests/{name}" for name in found}
     assert all((ROOT / folder).is_dir() for folder in FOLDERS)
-
-
-def test_batches_grow_and_stay_within_a_folder_of_tests() -> None:
-    tests = [f"tests/{'ab'[n % 2]}/test_x.py::test_{n}" for n in range(100)]
-    found = list(batches(tests, dict.fromkeys(tests, 0.5)))
-    assert sorted(test for batch in found for test in batch) == sorted(tests)
-    assert all(len({room_of(test) for test in batch}) == 1 for batch in found)
-    assert [len(batch) for batch in found] == [2, 2, 6, 6, 18, 17, 24, 23, 1, 1]
-    slow = list(batches(tests, dict.fromkeys(tests, 60.0)))
-    assert [len(batch) for batch in slow] == [1] * 100
 
 
 def test_a_test_that_ends_the_process_counts_if_it_does_so_by_itself(project: Path) -> None:
@@ -328,30 +248,6 @@ def test_what_a_test_executes_is_measured_and_found_where_lines_have_moved(proje
     assert [(c.test, c.on_line) for c in again.covering("package/clamp.py", 9)] == [(test, True)]
 
 
-def test_only_new_and_changed_tests_are_measured_again(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    def measure() -> str:
-        copy = Copy(project, project / ".cache" / "copy", {"scratch": project / "package"})
-        room = Room(copy.folder, ["tests"])
-        try:
-            learned = Learned(project, project / ".cache" / "learned", ["package"])
-            learned.learn(room, copy.folder)
-        finally:
-            room.close()
-        assert sorted(learned.seconds()) == sorted(room.items)
-        covering = sorted(c.test.partition("::test_")[2] for c in learned.covering("package/clamp.py", 6) if c.on_line)
-        return f"{capsys.readouterr().out.strip().rpartition(': ')[2]}; {' '.join(covering)}"
-
-    file = project / "tests" / "test_clamp.py"
-    file.write_text(TESTS + "\n\ndef test_low():\n    clamp(1, 5)\n", encoding="utf-8")
-    assert measure() == "2 of 2 tests; clamp"
-    file.write_text(TESTS + "\n\ndef test_low():\n    clamp(9, 5)\n", encoding="utf-8")
-    assert measure() == "1 of 2 tests; clamp low"
-    file.write_text(TESTS.replace("test_clamp", "test_renamed"), encoding="utf-8")
-    assert measure() == "1 of 1 tests; renamed"
-    file.write_text("# Moved\n" + TESTS.replace("test_clamp", "test_renamed"), encoding="utf-8")
-    assert measure() == "; renamed"
-
-
 IMPORTED = '''"""What runs on import."""
 
 TABLE = {n: n + 1 for n in range(3)}
@@ -378,54 +274,6 @@ def test_table():
 def test_decorated():
     assert two_more(2) == 4
 """
-
-
-OF_FUNCTIONS = """
-LIMITS = (2, 9)
-
-
-class Clamp:
-    step = 3
-
-    def __call__(self, x, by=1):
-        '''Docstring.'''
-        return x * by + self.step
-
-
-def clamped(x, low=LIMITS[0]):
-    return max(x, low)
-
-
-def within(x):
-    return x < LIMITS[1]
-"""
-
-
-def test_tests_that_use_what_runs_on_import_execute_its_line(project: Path) -> None:
-    """A default belongs to its function, and a constant to the functions that use it."""
-    (project / "package" / "functions.py").write_text(OF_FUNCTIONS, encoding="utf-8")
-    (project / "tests" / "test_functions.py").write_text(
-        "from scratch.functions import Clamp, clamped, within\n"
-        "def test_clamped(): assert clamped(1) == 2\n"
-        "def test_call(): assert Clamp()(1) == 4\n"
-        "def test_within(): assert within(1)\n",
-        encoding="utf-8",
-    )
-    copy = Copy(project, project / ".cache" / "copy", {"scratch": project / "package"})
-    room = Room(copy.folder, ["tests/test_functions.py"])
-    try:
-        learned = Learned(project, project / ".cache" / "learned", ["package"])
-        learned.learn(room, copy.folder)
-    finally:
-        room.close()
-
-    def found(line: int) -> list[str]:
-        covering = learned.covering("package/functions.py", line)
-        return sorted(c.test.partition("::test_")[2] for c in covering if c.on_line)
-
-    assert found(2) == ["clamped", "within"]
-    assert found(6) == found(8) == ["call"]
-    assert (found(13), found(18)) == (["clamped"], ["within"])
 
 
 def test_bugs_in_tables_closures_and_decorated_functions_are_caught(project: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import emberlet
 import numpy as np
 import pytest
-from emberlet.backend import get_backend, on_host
+from emberlet.backend import get_backend
 from emberlet.errors import BackendError
 from emberlet.wgpu_backend import fastest
 from emberlet.wgpu_backend.fastest import Fastest
@@ -101,42 +101,8 @@ def test_a_copy_measures_anew_on_the_same_devices(monkeypatch: pytest.MonkeyPatc
     assert copy.chosen == "a" and copy.times == {"a": []}
 
 
-def test_the_options_go_to_each_device(monkeypatch: pytest.MonkeyPatch) -> None:
-    given: list[Any] = []
-
-    def compiled(*what: Any) -> Any:
-        given.append(what)
-        return Device([0.0], what[2], [])
-
-    monkeypatch.setattr(fastest, "_compiled", compiled)
-    fast = Fastest(nothing, (1,), ("a", "b"), dims={"x": 3})
-    assert given == [(nothing, (1,), name, {"dims": {"x": 3}}) for name in "ab"]
-    assert fast.__reduce__()[1][2] == {"dims": {"x": 3}}
-
-
-def test_without_numpy_the_host_is_python(monkeypatch: pytest.MonkeyPatch) -> None:
-    def get(name: str) -> Any:
-        if name == "numpy":
-            raise BackendError("none")
-        return name
-
-    assert on_host.host_backend() is get_backend("numpy")
-    monkeypatch.setattr(on_host, "get_backend", get)
-    assert on_host.host_backend() == "python"  # type: ignore[comparison-overlap]
-
-
 def test_numpy_is_compiled_by_its_own_planner() -> None:
     x = emberlet.asarray(np.ones(3, np.float32), backend="numpy")
     for name, kind in (("numpy", "numpy_backend"), ("wasm", "wgpu_backend")):
         found = fastest._compiled(nothing, (x,), name, {})
         assert kind in type(found).__module__ and np.asarray(found(x)).tolist() == [1.0, 1.0, 1.0]
-
-
-def test_time_is_in_seconds_where_only_ticks_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    import time
-
-    monkeypatch.setattr(time, "ticks_us", lambda: 2_500_000, raising=False)
-    monkeypatch.setattr(time, "perf_counter", lambda: 7.5)
-    assert fastest.clock() == 7.5
-    monkeypatch.delattr(time, "perf_counter")
-    assert fastest.clock() == 2.5
