@@ -7,11 +7,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from emberlet.backend.axes import Axes, argument_names, closed, named, of_model
+from emberlet.backend.axes import Axes, argument_names, named, of_model
 from emberlet.errors import BackendError, ShapeError
-from emberlet.sizes.questions import known_equal
 from emberlet.sizes.scope import HIGHEST
-from emberlet.sizes.size import is_open, least, most, typical
 
 PARSED = {
     "past": (0, {"past": 1}),
@@ -84,47 +82,6 @@ def test_limits_say_which_lengths_a_plan_serves() -> None:
         Axes([("n", "m", "free")], {"k": (1, 2, 2, 1)})
     with pytest.raises(BackendError, match="no open axis 'k'; it has none"):
         Axes([(3, 4)], {"k": (1, 2, 2, 1)})
-
-
-def _chosen(axes: Axes, opened: Any, now: Any, attempt: int) -> dict[str, int]:
-    return {name: typical(size) for name, size in axes.scope(opened, now, attempt)[1].items()}
-
-
-def test_the_typical_values_of_open_sizes_are_primes_that_no_other_size_has() -> None:
-    now = {"a": 3, "b": 37, "c": 8, "fixed": 41}
-    axes = Axes([tuple(now)], {"c": (8, 640, 640, 8)})
-    opened = ["a", "b", "c"]
-    assert _chosen(axes, opened, now, 0) == {"a": 43, "b": 47, "c": 53 * 8, "fixed": 41}
-    assert _chosen(axes, opened, now, 1) == {"a": 5, "b": 7, "c": 2 * 8, "fixed": 41}
-    assert _chosen(axes, opened, now, 2) == now
-    assert _chosen(Axes([("n",)], {}), ["n"], {"n": 100}, 0) == {"n": 101}
-    assert _chosen(Axes([("n",)], {}), ["n"], {"n": 100}, 1) == {"n": 5}
-    assert _chosen(Axes([("n",)], {"n": (1, 500, 500, 1)}), ["n"], {"n": 4}, 0) == {"n": 251}
-    assert _chosen(Axes([("n",)], {"n": (1, 20, 20, 1)}), ["n"], {"n": 4}, 0) == {"n": 20}
-    assert _chosen(Axes([("n",)], {"n": (50, 90, 90, 1)}), ["n"], {"n": 60}, 1) == {"n": 50}
-    assert _chosen(Axes([("n",)], {"n": (3, 163, 163, 16)}), ["n"], {"n": 3}, 0) == {"n": 5 * 16 + 3}
-
-
-def test_the_sizes_of_open_symbols_have_their_limits() -> None:
-    axes = Axes([("n", "m", "k")], {"n": (2, 10, 10, 1), "m": (4, 40, 40, 4)})
-    scope, sizes = axes.scope(["n", "m", "k"], {"n": 3, "m": 8, "k": 5}, 0)
-    assert [(least(x), most(x)) for x in sizes.values()] == [(2, 10), (4, 40), (1, HIGHEST)]
-    assert known_equal(sizes["m"] % 4, 0) and not known_equal(sizes["n"] % 4, 0)
-    assert scope is sizes["n"].scope
-    sizes = axes.scope(["n"], {"n": 12, "m": 8, "k": 5}, 2)[1]
-    assert (most(sizes["n"]), sizes["m"], sizes["k"]) == (12, 8, 5)
-    assert is_open(sizes["n"]) and not is_open(sizes["m"])
-
-
-def test_shapes_hold_sizes_where_axes_are_open() -> None:
-    axes = Axes([("2 * n + 1", 4, "n + m"), None, ("m",)], {})
-    sizes = axes.scope(["n"], {"n": 3, "m": 2}, 2)[1]
-    shapes = axes.shapes(sizes, [(7, 4, 5), (9,), None])
-    assert repr(shapes) == "[(2 * n + 1, 4, n + 2), (9,), None]"
-    values = [3]
-    inside = {"a": [shapes[0], 5], "b": (sizes["n"], "text", None)}
-    assert closed(inside, values) == {"a": [(7, 4, 5), 5], "b": (3, "text", None)}
-    assert closed(7, values) == 7 and type(closed([1], values)) is list and type(closed((1,), values)) is tuple
 
 
 def _example(dims: Any, inputs: Any = (), shapes: Any = ((2, 8), (4,), None)) -> Axes:

@@ -67,27 +67,6 @@ def test_a_product_with_few_bits_is_onnxruntimes(seed: int) -> None:
     np.testing.assert_allclose(F.matmul_nbits(*given, points, rows=96, columns=40), want, rtol=1e-4, atol=1e-3)
 
 
-def test_sizes_that_do_not_fit_are_refused_as_by_the_definition() -> None:
-    given, sizes = _drawn(0)
-    tensors = {k: emberlet.asarray(v, backend="numpy") for k, v in given.items()}
-    with pytest.raises(ShapeError, match="does not fit a weight of"):
-        F.matmul_nbits(**tensors, **(sizes | {"rows": sizes["rows"] + 1}))
-    with pytest.raises(ShapeError, match="bytes and"):
-        F.matmul_nbits(**(tensors | {"scales": emberlet.zeros((1, 3), backend="numpy")}), **sizes)
-
-
-def test_zero_points_may_lie_in_an_array_of_numpy() -> None:
-    random = np.random.default_rng(0)
-    x, scales = (emberlet.asarray(random.random(s).astype(np.float32), backend="numpy") for s in ((2, 32), (3, 2)))
-    weight = emberlet.asarray(random.integers(0, 256, (3, 2, 8)).astype(np.uint8), backend="numpy")
-    zeros = random.integers(0, 16, (3, 2)).astype(np.float32)
-    found = [
-        np.asarray(F.matmul_nbits(x, weight, scales, z, rows=32, columns=3, bits=4, block_size=16))
-        for z in (zeros, emberlet.asarray(zeros, backend="numpy"))
-    ]
-    np.testing.assert_allclose(found[0], found[1], rtol=1e-5, atol=1e-5)
-
-
 @pytest.mark.parametrize("backend", ALL)
 def test_gathering_refuses_what_does_not_fit(backend):
     k = get_backend(backend)

@@ -13,7 +13,6 @@ import pytest
 from emberlet import functional as F
 from emberlet import nn
 from emberlet.backend import get_backend, set_default_backend
-from support.backends import same
 from support.rows import every
 
 X = emberlet.asarray([[1, 0, 2], [3, 1, 2]], dtype="int16", backend="loops")
@@ -62,14 +61,6 @@ def test_a_new_tensor_lies_where_it_is_told(name: str) -> None:
 def test_every_function_with_a_backend_has_a_call() -> None:
     named = {name for name in dir(F) if "backend" in getattr(inspect.signature(getattr(F, name)), "parameters", {})}
     assert named - set(CREATED) <= {"causal_mask", "move", "operation"}
-
-
-@pytest.mark.parametrize("name", ["empty_like", "full_like", "ones_like", "zeros_like"])
-def test_a_tensor_like_another_has_its_shape_and_dtype(name: str) -> None:
-    value = {"empty_like": 0, "full_like": 7, "ones_like": 1, "zeros_like": 0}[name]
-    args = (X, 7) if name == "full_like" else (X,)
-    same(getattr(F, name)(*args), np.full((2, 3), value, np.int16))
-    same(getattr(F, name)(*args, dtype="float64"), np.full((2, 3), value, np.float64))
 
 
 def test_dtypes_of_new_tensors() -> None:

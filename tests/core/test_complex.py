@@ -21,12 +21,9 @@ R = np.random.RandomState(4)
 Z, W = R.randn(3, 4) + 1j * R.randn(3, 4), R.randn(3, 4) + 1j * R.randn(3, 4)
 A = R.randn(3, 4)
 NAMES = ["numpy", "python"]
-UNARY = (
-    "abs exp log sqrt sin cos tan sinh cosh tanh asin acos atan asinh acosh atanh expm1 log1p log2 log10 square sign "
-    "reciprocal negative conj real imag angle isnan isinf isfinite sum prod mean any all cumulative_sum "
-    "cumulative_prod count_nonzero trace flip matrix_transpose tril triu nonzero diff atleast_3d"
-).split()
-BINARY = "add subtract multiply divide pow equal not_equal vecdot tensordot kron".split()
+# test_array_api_extensions.py draws the standard's functions and transforms.
+UNARY = ("angle", "trace", "diff", "atleast_3d")
+BINARY = "add subtract multiply divide pow vecdot tensordot kron".split()
 # Of p (np or emberlet), complex z and w, real a.
 CALLS: dict[str, Any] = {
     "an expression": lambda p, z, w, a: (2j * z + 1) / (a - 1j) - w**2,
@@ -77,12 +74,9 @@ def same(found: Any, wanted: Any, rtol: float = 1e-6) -> None:
 
 @every("name", UNARY)
 def test_a_function_of_complex_numbers_is_numpys(name: str, backend: str) -> None:
-    options = {"axis": 1} if name in ("cumulative_sum", "cumulative_prod") else {}
-    if name == "flip":
-        options = {"axis": 0}
     for x in (Z, Z.astype(np.complex64)):
-        found = getattr(emberlet, name)(emberlet.asarray(x), **options)
-        same(found, getattr(np, name)(x, **options), 1e-6 if x is Z else 2e-5)
+        found = getattr(emberlet, name)(emberlet.asarray(x))
+        same(found, getattr(np, name)(x), 1e-6 if x is Z else 2e-5)
         if found.__class__ is not tuple and found.dtype.kind == "complex":
             assert found.dtype.name == x.dtype.name
 
@@ -163,24 +157,6 @@ def test_the_first_complex_number_is_refused_on_a_gpu_too() -> None:
     )
     said = subprocess.run([sys.executable, "-c", script], capture_output=True, encoding="utf-8", check=True).stdout
     assert said.startswith("refused complex numbers are on the backends numpy and python")
-
-
-OPTIONS: list[dict[str, Any]] = [{}, {"n": 7}, {"n": 3, "axis": 0}, {"norm": "ortho"}, {"norm": "forward", "n": 5}]
-SEVERAL: list[dict[str, Any]] = [{}, {"axes": (0,)}, {"s": (4, 5), "axes": (0, 1)}, {"norm": "ortho"}]
-
-
-@pytest.mark.parametrize("name", ["fft", "ifft", "irfft", "hfft", "fftn", "ifftn", "irfftn", "rfft", "ihfft", "rfftn"])
-def test_a_transform_is_numpys(name: str, backend: str) -> None:
-    for options in SEVERAL if name.endswith("n") else OPTIONS:
-        for x in (A, A.astype(np.float32), *(() if name in ("rfft", "ihfft", "rfftn") else (Z,))):
-            found = getattr(fft, name)(emberlet.asarray(x), **options)
-            wanted = getattr(np.fft, name)(x, **options)
-            assert np.asarray(found).shape == wanted.shape
-            np.testing.assert_allclose(
-                np.asarray(found), wanted, rtol=1e-4, atol=1e-6 if x.dtype == np.float32 else 1e-9
-            )
-            if found.dtype.kind == "complex":
-                assert found.dtype.name == ("complex64" if x.dtype == np.float32 else "complex128")
 
 
 def test_transforms_without_meaning_are_refused() -> None:

@@ -52,16 +52,6 @@ def test_triangles_and_masks_are_numpys(k, shape):
         assert (found.tolist(), found.dtype.name, found.device) == (filled.tolist(), "bool", "python")
 
 
-@pytest.mark.parametrize("lengths", [(), (3,), (3, 2), (2, 3, 4), (1, 2), (2, 0)])
-@pytest.mark.parametrize("indexing", ["xy", "ij"])
-def test_a_grid_is_numpys(lengths, indexing):
-    arrays = [np.arange(n, dtype=np.float32) + 10 * i for i, n in enumerate(lengths)]
-    found = F.meshgrid(*[emberlet.asarray(a, backend="python") for a in arrays], indexing=indexing)
-    expected = np.meshgrid(*arrays, indexing=indexing)
-    assert [f.shape for f in found] == [e.shape for e in expected]
-    assert [f.tolist() for f in found] == [e.tolist() for e in expected]
-
-
 def test_a_grid_of_positions_is_numpys():
     for shape in ((3,), (2, 3), (2, 1, 2)):
         expected = np.moveaxis(np.indices(shape), 0, -1)
@@ -116,18 +106,6 @@ def test_the_dtype_of_numbers_follows_from_the_widest(values, dtype, expected):
         wanted = wanted.astype({"bool": bool, "int8": np.int8}.get(expected, wanted.dtype))
         assert found.shape == wanted.shape
         np.testing.assert_allclose(np.asarray(found.tolist()).reshape(wanted.shape), wanted)
-
-
-def test_lists_of_tensors_and_arrays_are_stacked():
-    x = emberlet.asarray([1.0, 2.0], backend="python")
-    for values in ([x, x], (x, x), [x, [3.0, 4.0]], [[1.0, 2.0], x], [np.ones(2, np.float32), x], [[x], [x]]):
-        found = F.asarray(values, backend="python")
-        assert (found.dtype.name, found.device, found.shape[0]) == ("float32", "python", 2)
-        assert F.asarray(values, dtype="float64", backend="python").dtype.name == "float64"
-    scalars = [F.asarray(3, backend="python"), F.asarray(4, backend="python")]
-    assert F.asarray(scalars).tolist() == [3, 4]
-    assert F.asarray(scalars).dtype.name == "int64"
-    assert F.asarray([[scalars[0]], [scalars[1]]]).tolist() == [[3], [4]]
 
 
 def test_tensors_move_between_backends_and_dtypes():
@@ -185,40 +163,3 @@ def test_the_kinds_of_a_dtype(name):
     assert not F.isdtype(dtype, ())
     with pytest.raises(ValueError, match="unknown kind"):
         F.isdtype(dtype, "number")
-
-
-FACTS = ("eps", "max", "min", "smallest_normal")
-
-
-@pytest.mark.parametrize("name", ["float64", "float32", "float16"])
-def test_facts_of_floats_are_numpys(name):
-    found, expected = F.finfo(name), np.finfo(name)
-    assert [getattr(found, fact) for fact in FACTS] == [float(getattr(expected, fact)) for fact in FACTS]
-    assert found.bits == expected.bits
-    assert F.finfo(F.zeros((1,), dtype=name)).dtype.name == name
-
-
-NARROW = """bfloat16 float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz float6_e2m3fn float6_e3m2fn
-float4_e2m1fn"""
-
-
-@pytest.mark.parametrize("name", NARROW.split())
-def test_facts_of_narrow_floats_are_those_of_ml_dtypes(name):
-    ml_dtypes = pytest.importorskip("ml_dtypes")
-    found, expected = F.finfo(name), ml_dtypes.finfo(getattr(ml_dtypes, name))
-    assert [getattr(found, fact) for fact in FACTS] == [float(getattr(expected, fact)) for fact in FACTS]
-
-
-def test_promotion_of_several_is_numpys():
-    names = ["bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32"]
-    for a in names:
-        for b in names:
-            expected = np.result_type(np.dtype(a), np.dtype(b)).name
-            if expected != "float64":
-                assert F.result_type(a, b).name == expected
-                assert F.can_cast(a, b) == (expected == b)
-    assert F.result_type("uint8", 3, 2.5).name == "float32"
-    assert F.result_type(3, "uint8").name == "uint8"
-    like = emberlet.zeros((2, 3), dtype="int16", backend="python")
-    assert F.result_type(like, "int8").name == "int16"
-    assert F.can_cast(like, "int32") and not F.can_cast(like, "int8") and not F.can_cast("string", "int8")

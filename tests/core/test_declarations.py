@@ -127,13 +127,6 @@ def test_an_override_is_asked(d):
         assert seen.pop()[0].backend is backend
 
 
-@of(OVERRIDABLE)
-def test_other_families_import_the_function_that_asks(d):
-    """No import bypasses the decorator, since the module itself holds the decorated function."""
-    home = __import__(f"emberlet.functional.{d.family}", None, None, ("*",))
-    assert getattr(home, d.name) is getattr(F, d.name)
-
-
 @pytest.mark.parametrize(
     ("name", "caller"),
     [("softplus", "mish"), ("sigmoid", "silu"), ("softmax", "attention"), ("mean", "global_avg_pool"), ("elu", "selu")],

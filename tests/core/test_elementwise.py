@@ -6,9 +6,6 @@ import emberlet
 import numpy as np
 import pytest
 from emberlet.errors import DTypeError, ShapeError
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
-from hypothesis.extra import numpy as hnp
 from support.backends import EPSILON, INTEGERS, SIGNED, numpy_dtype, same, tensor
 from support.rows import every
 
@@ -145,24 +142,6 @@ def test_composites_of_two_floats(backend, name, dtype):
     with np.errstate(all="ignore"):
         expected = getattr(np, name)(a, b)
     same(getattr(emberlet, name)(tensor(a), tensor(b)), expected, rtol=4 * EPSILON[dtype], zeros=name == "copysign")
-
-
-shapes = hnp.mutually_broadcastable_shapes(num_shapes=2, min_dims=0, max_dims=4, min_side=0, max_side=4)
-
-
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(shapes=shapes, seed=st.integers(0, 1000), data=st.data())
-def test_broadcasting_follows_numpy(backend, shapes, seed, data):
-    rng = np.random.default_rng(seed)
-    a, b = (rng.integers(-9, 9, s).astype(np.float32) for s in shapes.input_shapes)
-    if a.ndim > 1 and data.draw(st.booleans()):
-        a = a.swapaxes(0, -1)
-        a = np.ascontiguousarray(a).swapaxes(0, -1)
-    x, y = tensor(a), tensor(b)
-    same(x + y, a + b)
-    same(x < y, a < b)
-    mask = (a > 0) if data.draw(st.booleans()) else (b > 0)
-    same(emberlet.where(tensor(mask), x, y), np.where(mask, a, b))
 
 
 def test_scalars_take_the_dtype_of_the_tensor(backend):

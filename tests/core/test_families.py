@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import ast
-import inspect
 import subprocess
 import sys
 from importlib import import_module
 
 import emberlet
 import pytest
-from emberlet import lookup
 from emberlet.codegen import generate
 from emberlet.names import FAMILIES
 from support.rows import every
@@ -45,22 +43,6 @@ def test_no_function_is_listed_twice_or_bears_the_name_of_a_module():
     modules = {f.stem for f in FUNCTIONAL.glob("*.py")} | {f.stem for f in (ROOT / "core").glob("*.py")}
     modules |= {f.name for f in (ROOT / "core").iterdir() if f.is_dir()}
     assert not set(everything) & modules
-
-
-@every("family", FAMILIES)
-def test_public_functions_have_docstrings(family):
-    for name in listed(family):
-        function = getattr(home(family), name)
-        if not name.startswith("_") and inspect.isfunction(function) and "ranked" not in function.__qualname__:
-            assert function.__doc__, f"{name} says nothing about itself"
-
-
-def test_methods_take_the_tensor_first():
-    for family in FAMILIES:
-        for name in FAMILIES[family][0].split():
-            first = next(iter(inspect.signature(getattr(home(family), name)).parameters.values()))
-            assert first.kind in (first.POSITIONAL_ONLY, first.POSITIONAL_OR_KEYWORD), name
-            assert callable(getattr(emberlet.Tensor, name, None)) or lookup.method(name)
 
 
 def test_names_that_do_not_exist_say_so():

@@ -10,11 +10,8 @@ import numpy as np
 import pytest
 from emberlet import functional as F
 from emberlet import nn
-from emberlet.errors import EmberletError, IndexingError, ShapeError
-from emberlet.functional.transformer import dot_product_attention
-from emberlet.module import Module
+from emberlet.errors import EmberletError, ShapeError
 from emberlet.module.layouts import adapter
-from emberlet.module.loading import load
 from emberlet.module.record import Record
 from emberlet.nn.attention import causal_mask, pad_mask
 from emberlet.param import Param
@@ -151,25 +148,6 @@ def test_shapes_at_the_limit(call):
     assert expected in str(raised.value)
 
 
-def test_sequences_are_lists_with_positions_from_either_end():
-    a, b, c, new = "a", "b", "c", "new"
-    items = [a, b, c]
-    for position in (-3, -1, 0, 1, 3, None):
-        expected = list(items)
-        expected.insert(len(items) if position is None else position, new)
-        assert F.sequence_insert(items, new, position) == expected
-    for position in (-3, -1, 0, 2):
-        expected = list(items)
-        del expected[position]
-        assert F.sequence_erase(items, position) == expected
-    assert F.sequence_erase(items) == [a, b]
-    for call in (lambda: F.sequence_insert(items, new, 4), lambda: F.sequence_insert(items, new, -4),
-                 lambda: F.sequence_erase(items, 3), lambda: F.sequence_erase(items, -4)):  # fmt: skip
-        with pytest.raises(IndexingError, match="is outside"):
-            call()
-    assert items == [a, b, c]
-
-
 @pytest.mark.parametrize(("prob", "fits"), [(0, True), (1, True), (-0.01, False), (1.01, False), (float("nan"), False)])
 def test_a_probability_lies_in_0_to_1(prob, fits):
     if fits:
@@ -231,89 +209,9 @@ def test_a_constant_memory_is_projected_once():
     assert len(growing) == 4 and found.weights.shape == (1, 2, 2, 4)
 
 
-def test_heads_are_split_off_the_last_axis_and_merged_again():
-    x = F.uniform((2, 3, 6), seed=4)
-    heads = dot_product_attention.split_heads(x, 2)
-    assert heads.shape == (2, 2, 3, 3)
-    assert heads.tolist() == np.asarray(x).reshape(2, 3, 2, 3).transpose(0, 2, 1, 3).tolist()
-    assert dot_product_attention.merge_heads(heads).tolist() == x.tolist()
-
-
 # -- modules ----------------------------------------------------------------------------------------------------------
 
 Pair = namedtuple("Pair", "left right")
-
-
-class Holder(Module):
-    """A module with every kind of container."""
-
-    def __init__(self) -> None:
-        self.param = Param(F.asarray([1.0, 2.0]))
-        self.constant = F.asarray([3.0])
-        self.inside = Pair(nn.Linear(2, 3), [self.param, None])
-        self.by_name = {"a": nn.PRelu(), "b": (F.asarray([4.0]),)}
-        self.text = "text"
-
-
-def test_a_copy_has_containers_of_its_own_and_keeps_their_kinds():
-    module = Holder()
-    copy = module.clone()
-    assert type(copy.inside) is Pair and type(copy.by_name) is dict and type(copy.by_name["b"]) is tuple
-    assert copy.inside is not module.inside and copy.by_name is not module.by_name
-    assert copy.inside.right is not module.inside.right and copy.inside.right[0] is copy.param is not module.param
-    assert copy.constant is not module.constant and copy.constant.data is module.constant.data
-    assert copy.param.id == module.param.id and copy.text == "text" and copy.inside.right[1] is None
-    assert copy.inside.left is not module.inside.left
-
-
-def test_moving_changes_the_module_itself():
-    module = Holder()
-    param, left, names, items = module.param, module.inside.left, module.by_name, module.inside.right
-    assert module.to("python") is module
-    assert module.param is param and module.inside.left is left and module.by_name is names
-    assert module.inside.right is items and items[0] is param
-    assert [b.name for b in module.backends()] == ["python"]
-    assert {module.constant.device, module.by_name["b"][0].device, param.val().device} == {"python"}
-    bare = Module()
-    bare.backend = emberlet.get_backend("numpy")
-    assert bare.to("python").backend is emberlet.get_backend("python")
-
-
-def test_a_leaf_is_named_by_its_path_and_a_circle_ends():
-    module = Holder()
-    module.by_name["up"] = module
-    names = [name for name, _ in module.named_params()]
-    assert names == ["param", "inside.0.weight", "inside.0.bias", "inside.1.0", "by_name.a.weight"]
-    assert module.num_params() == 2 + 6 + 3 + 1
-    assert "Holder {...}" in repr(module)
-
-
-def test_burns_names_are_read_and_written():
-    class Net(Module):
-        def __init__(self) -> None:
-            self.norm = nn.LayerNorm(2)
-            self.blocks = [nn.BatchNorm(2), {"act": nn.PRelu()}]
-
-    net = Net()
-    for i, param in enumerate(net.params()):
-        param.set(F.full(param.shape, float(i)))
-    record = net.to_record()
-    from emberlet.module.burn_names import as_burn, renamed
-
-    burn = as_burn(net, record)
-    assert list(burn.tensors) == [
-        "norm.gamma", "norm.beta", "blocks.0.gamma", "blocks.0.beta", "blocks.0.running_mean", "blocks.0.running_var",
-        "blocks.1.act.alpha"]  # fmt: skip
-    back = renamed(net, burn)
-    assert list(back.tensors) == list(record.tensors) and back.param_ids == record.param_ids
-    assert renamed(net, record) is None
-    plain = {name: burn[name] for name in burn.tensors}
-    assert list(renamed(net, plain)) == list(record.tensors)
-    other = Net()
-    assert load(other, burn, True) is other
-    assert [p.val().tolist() for p in other.params()] == [p.val().tolist() for p in net.params()]
-    partly = load(Net(), {**plain, "left": F.zeros((1,))}, False)
-    assert [p.val().tolist() for p in partly.params()] == [p.val().tolist() for p in net.params()]
 
 
 def test_the_layout_of_dense_weights_is_declared_given_or_told_by_the_shape():
@@ -341,20 +239,3 @@ def test_the_layout_of_dense_weights_is_declared_given_or_told_by_the_shape():
     square.load_record({"bias": F.ones((2,))}, strict=False)  # no dense weight, no question
     assert square.bias.val().tolist() == [1.0, 1.0]
     assert adapter(square, values, "burn", Param)("weight", values["weight"]) is not values["weight"]
-
-
-def test_what_a_load_left_over_is_named():
-    net = nn.Linear(2, 3).load_record({"bias": F.ones((3,)), "other": F.ones((1,))}, strict=False)
-    assert net.bias.val().tolist() == [1.0] * 3 and not net.weight.is_initialized
-    for record, words in (
-        ({"bias": F.ones((3,))}, "missing: weight"),
-        ({"weight": F.ones((2, 3)), "bias": F.ones((3,)), "x": F.ones((1,))}, "unexpected: x"),
-    ):
-        with pytest.raises(emberlet.errors.LoadError, match=words) as raised:
-            net.load_record(record)
-        assert ("missing" in str(raised.value)) == (words[0] == "m")
-        assert ("unexpected" in str(raised.value)) == (words[0] == "u")
-    before = net.bias.val().tolist()
-    with pytest.raises(emberlet.errors.LoadError, match="bias: "):
-        net.load_record({"weight": F.ones((2, 3)), "bias": F.ones((4,))}, strict=False)
-    assert net.bias.val().tolist() == before

@@ -10,7 +10,6 @@ import pytest
 from emberlet import functional as F
 from emberlet import nn
 from emberlet.errors import EmberletError, ShapeError
-from emberlet.nn.initializer import fans_of
 from support.backends import same, tensor
 from support.rows import every
 
@@ -85,14 +84,6 @@ def test_settings_that_do_not_fit_the_rank_are_refused() -> None:
                  "Unfold4d(2, padding=(1, 2, 3))", "ConvTranspose1d(4, 6, 3, output_padding=(1, 2))"):  # fmt: skip
         with pytest.raises(EmberletError):
             eval(f"nn.{text}")
-
-
-@pytest.mark.parametrize(
-    ("shape", "fans"),
-    [((), (1, 1)), ((5,), (5, 5)), ((3, 4), (3, 4)), ((6, 2, 3), (6, 18)), ((6, 2, 3, 4), (24, 72))],
-)  # fmt: skip
-def test_the_fans_of_a_weight(shape: Any, fans: Any) -> None:
-    assert fans_of(shape) == fans
 
 
 def _spread(initializer: Any, shape: Any, **options: Any) -> tuple[float, float]:

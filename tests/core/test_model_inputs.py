@@ -12,6 +12,7 @@ from emberlet.backend import get_backend
 from emberlet.errors import DTypeError, EmberletError
 from emberlet.host.models.inputs import bind, fits, parameters_of
 from emberlet.model import Model
+from emberlet.param import Param
 from emberlet.tensor import Tensor
 
 PYTHON, NUMPY = get_backend("python"), get_backend("numpy")
@@ -215,3 +216,23 @@ def test_an_array_of_another_dtype_is_refused_with_the_way_out() -> None:
     with pytest.raises(DTypeError) as found:
         bind(of(("x", "float32", (None,))), (np.float64([1]),), {})
     assert str(found.value) == ("the model takes x: float32 (?,), found float64 (1,); .astype('float32') converts it")
+
+
+# -- calls, one after the other
+
+
+def test_each_call_is_checked_whatever_was_called_before() -> None:
+    """A call that fits goes straight to `forward`, which may not be asked of a model for what another one takes."""
+    wide, free = of(("x0", "float32", ("n", 3))), type("Free", (Plain,), {"forward": lambda self, a_x, b: (a_x, b)})()
+    other = tensor([[1.0, 2.0]], backend=PYTHON)
+    for _ in range(3):
+        assert free(X, B)[0] is X and Plain()(X, b=B)[1] is B
+        for call in (lambda: free(X, tensor([5], dtypes.int64)), lambda: wide(X), lambda: free(B, X)):
+            with pytest.raises(EmberletError):
+                call()
+        assert Plain()(other, [5])[1].backend is PYTHON
+        free.w = Param(X)  # now its arguments go where its parameter lies
+        assert free(other, tensor([5], dtypes.int64, PYTHON))[0].backend is NUMPY
+        free.w = Param(other)
+        assert free(other, tensor([5], dtypes.int64, PYTHON))[0] is other
+        free.w = None

@@ -79,8 +79,3 @@ def test_relu_stays_where_others_read_it_or_a_window_sees_the_border_alone() -> 
     x = emberlet.asarray(-np.ones((1, 2, 4, 4), np.float32), backend="numpy")
     for found, want in zip(compile(read_twice, x)(x), read_twice(x), strict=True):
         np.testing.assert_array_equal(np.asarray(found), np.asarray(want))
-
-
-def test_blas_says_how_many_threads_it_uses() -> None:
-    found = blas_kernels.threads()
-    assert found is None or found >= 1

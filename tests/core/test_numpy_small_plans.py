@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import warnings
 from typing import Any
 
@@ -10,7 +9,6 @@ import emberlet
 import numpy as np
 import pytest
 from emberlet import functional as F
-from emberlet import nn
 from emberlet.host.numpy_backend.compile import compile
 from emberlet.module import Module
 from emberlet.param import Param
@@ -61,28 +59,6 @@ def test_biases_of_small_layers_take_no_call(sizes: tuple[int, ...], channels: i
         np.testing.assert_allclose(wide(compiled(x)), want @ wide(weight) + wide(bias), rtol=1e-5, atol=1e-5)
 
 
-POOLS = [((3,), (2,), (1,)), ((2, 2), (2, 2), (0, 0)), ((3, 2), (1, 2), (1, 0)), ((2, 1, 3), (1, 2, 3), (0, 0, 1))]
-
-
-@pytest.mark.parametrize(("kernel", "stride", "padding"), POOLS)
-@pytest.mark.parametrize("layers", itertools.product([False, True], [False, True], [False, True]))
-def test_small_images_are_pooled_as_one_run_of_memory(kernel: Any, stride: Any, padding: Any, layers: Any) -> None:
-    conv, relu, most = layers
-    rank = len(kernel)
-
-    def function(x: Any, weight: Any) -> Any:
-        x = F.conv(x, weight) if conv else x * 2.0
-        pool = F.max_pool if most else F.avg_pool
-        y = pool(x, kernel, stride=stride, padding=padding)
-        return F.relu(y) if relu else y
-
-    example = drawn(2, 3, *(7, 6, 5)[:rank])
-    model = Held(function, drawn(4, 3, *(1,) * rank))
-    compiled = compile(model, example)
-    for x in (example, drawn(*example.shape)):
-        np.testing.assert_allclose(wide(compiled(x)), wide(model(x)), rtol=1e-5, atol=1e-6)
-
-
 INDICES = [[0, 1, 2, 1, 0], [4, 3, 2, 1, 0], [-1, -2, 0, 1], [2, 2, 2, 3], [0, 2, 4], [3, 0, 4, 1, 1, 0], [1, 0], [4]]
 
 
@@ -94,29 +70,6 @@ def test_constant_indices_are_copied_in_runs(indices: list[int], axis: int) -> N
     np.testing.assert_array_equal(np.asarray(compiled(x)), np.take(np.asarray(x), indices, axis) + np.float32(1))
 
 
-class Recurrent(Module):
-    def __init__(self) -> None:
-        self.layer = nn.Lstm(3, 4, batch_first=False, backend="numpy")
-
-    def forward(self, x: Tensor) -> Any:
-        outputs, state = self.layer(x)
-        return outputs, state.hidden, state.cell
-
-
-def test_results_of_a_recurrent_layer_are_the_callers_own() -> None:
-    x = drawn(2, 1, 3)
-    compiled = compile(Recurrent(), x)
-    outputs, hidden, cell = compiled(x)
-    want = [np.asarray(t).copy() for t in (outputs, hidden, cell)]
-    np.testing.assert_array_equal(want[0][-1], want[1].reshape(1, 4))
-    outputs[...] = 7
-    hidden[...] = 8
-    for found, value in zip((hidden, cell), (8, want[2]), strict=True):
-        np.testing.assert_array_equal(np.asarray(found), np.broadcast_to(value, found.shape))
-    for found, value in zip(compiled(x), want, strict=True):
-        np.testing.assert_array_equal(np.asarray(found), value)
-
-
 def test_nothing_is_computed_with_one_element_or_the_number_1() -> None:
     def function(x: Tensor) -> Tensor:
         return F.relu(F.sum(x, axis=1) / 1.0 * 1.0)
@@ -125,18 +78,6 @@ def test_nothing_is_computed_with_one_element_or_the_number_1() -> None:
     plan = compile(function, x).plan()
     assert len(plan.steps) == 1, plan
     np.testing.assert_array_equal(np.asarray(compile(function, x)(x)), np.maximum(np.asarray(x)[:, 0], 0))
-
-
-def test_a_step_in_place_reads_the_array_that_it_writes() -> None:
-    x = drawn(4, 4)
-    compiled = compile(Held(lambda x, weight: F.tanh(x @ weight + 1.0) * 2.0, drawn(4, 4)), x)
-    (bound,) = compiled.plan()._free  # type: ignore[union-attr]
-    places: dict[Any, set[int]] = {}
-    for _, args in bound.steps:
-        for a in args:
-            if isinstance(a, np.ndarray) and a.ndim:
-                places.setdefault((a.ctypes.data, a.shape, a.strides), set()).add(id(a))
-    assert places and all(len(found) == 1 for found in places.values())
 
 
 def test_callers_keep_their_handling_of_overflow() -> None:

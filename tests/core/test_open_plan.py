@@ -11,8 +11,7 @@ from emberlet.backend import get_backend
 from emberlet.backend.axes import Axes
 from emberlet.backend.tracing import ValueNeeded
 from emberlet.functional.arrays import asarray
-from emberlet.host.numpy_backend.compile.open_sizes import points
-from emberlet.host.numpy_backend.compile.open_sizes.plan import OpenPlan, States
+from emberlet.host.numpy_backend.compile.open_sizes.plan import OpenPlan
 
 
 def given(*shape: int) -> Any:
@@ -55,16 +54,6 @@ def test_an_empty_axis_gets_a_plan_of_its_own() -> None:
     assert plan.lengths([given(0, 4)]) is None
 
 
-def test_inputs_that_would_be_large_are_not_traced_at_other_lengths(monkeypatch: pytest.MonkeyPatch) -> None:
-    axes = Axes([("n", 4)], {})
-    largest = max(p["n"] for p in made(F.exp, given(5, 4), axes=axes, opened=["n"]).points.numbers) * 4
-    monkeypatch.setattr(points, "LARGEST", largest)
-    made(F.exp, given(5, 4), axes=axes, opened=["n"])
-    monkeypatch.setattr(points, "LARGEST", largest - 1)
-    with pytest.raises(ValueNeeded, match="an input would be too large"):
-        made(F.exp, given(5, 4), axes=axes, opened=["n"])
-
-
 def test_inputs_of_other_lengths_than_the_axes_are_refused() -> None:
     with pytest.raises(ValueNeeded, match="the lengths of the inputs do not match"):
         made(F.add, given(5, 4), given(6, 4), axes=Axes([("n", 4), ("n", 4)], {}), opened=["n"])
@@ -85,49 +74,10 @@ def test_results_that_depend_on_a_length_in_two_ways_get_two_plans() -> None:
     np.testing.assert_array_equal(np.asarray(called(large, given(9, 4))), -np.asarray(given(9, 4)))
 
 
-def test_the_length_of_a_result_follows_from_those_of_the_inputs() -> None:
-    axes = Axes([("n", 4), ("m", 4)], {})
-    plan = made(lambda x, y: (F.concat([x, y], axis=0), y), given(5, 4), given(3, 4), axes=axes, opened=["n", "m"])
-    assert [plan.length(r, a, {"n": 9, "m": 2}) for r, a in ((0, 0), (0, 1), (1, 0))] == [11, 4, 2]
-    assert [plan.root(0), plan.root(1)] == [0, 1]
-    single = made(lambda x: F.concat([x, x], axis=0), given(5, 4), axes=Axes([("n", 4)], {}), opened=["n"])
-    assert single.root(0) == 0 and single.length(0, 0, {"n": 6}) == 12
-
-
 def test_a_plan_is_not_made_of_texts() -> None:
     axes = Axes([("n",)], {})
     with pytest.raises(ValueNeeded):
         made(lambda x: x, asarray(["a", "b"], device="numpy"), axes=axes, opened=["n"])
-
-
-@pytest.mark.parametrize(
-    ("function", "says"),
-    [
-        (lambda past, new: F.concat([past, new]), None),
-        (lambda past, new: (F.concat([past, new]), new), None),
-        (lambda past, new: F.exp(new), "a state is not appended to$"),
-        (lambda past, new: (3, F.concat([past, new])), "a state is not appended to$"),
-        (lambda past, new: past, "a state is not appended to by one concatenation"),
-        (lambda past, new: past + 1.0, "a state is not appended to by one concatenation"),
-        (lambda past, new: F.concat([past, past], axis=1), "a state is not appended to by one concatenation"),
-        (lambda past, new: F.concat([new, past]), "a state is not appended to by one concatenation"),
-        ({"out": lambda past, new: F.concat([past, new])}, "a state is not appended to$"),
-    ],
-)  # fmt: skip
-def test_a_state_is_the_first_operand_of_one_concatenation(function: Any, says: str | None) -> None:
-    axes = Axes([("n", 4), (1, 4)], {})
-    states = States([(0, 0, 0)], 16)
-    call = (lambda *x: {k: f(*x) for k, f in function.items()}) if isinstance(function, dict) else function
-    arguments = [given(5, 4), given(1, 4)]
-    if says is None:
-        plan = OpenPlan(call, arguments, get_backend("numpy"), axes, ["n"], states)
-        room = np.zeros((16, 4), np.float32)
-        room[:5] = np.asarray(arguments[0])
-        found = plan.run(arguments, {"n": 5}, [room])
-        assert found[0] is None and room[5].tolist() == np.asarray(arguments[1])[0].tolist()
-    else:
-        with pytest.raises(ValueNeeded, match=says):
-            OpenPlan(call, arguments, get_backend("numpy"), axes, ["n"], states)
 
 
 def test_no_product_and_no_convolution_of_inputs_is_computed_while_a_plan_is_made(

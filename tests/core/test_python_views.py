@@ -13,8 +13,6 @@ import numpy as np
 import pytest
 from emberlet import functional as F
 from emberlet.python_backend import binary, buffers, convolution, movement, reductions, selection, views
-from emberlet.python_backend.views import merged, offsets
-from support.backends import LoopsBackend
 from support.rows import every
 
 NUMBERS = np.random.default_rng(5).integers(1, 50, (4, 6)).astype(np.float32)
@@ -60,28 +58,6 @@ def test_views_share_the_buffer():
     assert not shares(x, F.reshape(x.T, (24,)))
     assert not shares(x, x + 0)
     assert F.full((3, 4), 2.0, backend="python").data[0].tolist() == [2.0]
-
-
-def test_row_major_views_have_no_strides():
-    x = emberlet.asarray(NUMBERS, backend="python")
-    assert x.data[1:] == (0, None)
-    assert x.T.T.data[1:] == (0, None)
-    assert x[1:3].data[1:] == (6, None)
-    assert x.T.data[1:] == (0, (1, 6))
-    assert x[::2].data[1:] == (0, (12, 1))
-    assert x[::-1].data[1:] == (18, (-6, 1))
-    assert F.broadcast_to(x[:1], (3, 6)).data[1:] == (0, (0, 1))
-    assert F.full((), 2.0, backend="python").data[1:] == (0, None)
-    assert F.full((2, 1), 2.0, backend="python").data[1:] == (0, (0, 0))
-
-
-def test_elements_that_are_in_order_already_are_not_copied():
-    x = emberlet.asarray(NUMBERS, backend="python")
-    assert buffers.flat(x) is x.data[0]
-    part = buffers.flat(x[1:3])
-    assert part is not x.data[0] and list(part) == NUMBERS[1:3].ravel().tolist()
-    assert list(buffers.flat(x[:3])) == NUMBERS[:3].ravel().tolist()
-    assert buffers.listed(F.asarray(["a", "b"], backend="python")) == ["a", "b"]
 
 
 @pytest.mark.parametrize("view", VIEWS)
@@ -202,32 +178,6 @@ def test_elements_are_scattered_as_numpy_joins_them(op, axis, kernels):
     assert x.tolist() == a.tolist()
 
 
-def test_adjacent_axes_merge_where_every_stride_allows_it():
-    assert merged((2, 3, 4), (12, 4, 1)) == [(24, 1)]
-    assert merged((2, 3, 4), (24, 4, 1)) == [(2, 24), (12, 1)]
-    assert merged((2, 3, 4), (12, 4, 2)) == [(6, 4), (4, 2)]
-    assert merged((2, 1, 4), (4, 99, 1)) == [(8, 1)]
-    assert merged((2, 3), (3, 1), (0, 1)) == [(2, 3, 0), (3, 1, 1)]
-    assert merged((2, 3), (3, 1), (0, 0)) == [(6, 1, 0)]
-    assert merged((2, 3), (0, 0), (0, 0)) == [(6, 0, 0)]
-    assert merged((1, 1), (5, 1)) == []
-    assert merged((), ()) == []
-
-
-def test_offsets_are_in_row_major_order():
-    assert offsets((2, 3), (10, 1), 5) == [5, 6, 7, 15, 16, 17]
-    assert offsets((), (), 5) == [5]
-    assert offsets((0, 3), (3, 1), 0) == []
-    assert offsets((3,), (-2,), 4) == [4, 2, 0]
-
-
-def test_a_list_of_offsets_that_no_machine_holds_is_refused():
-    with pytest.raises(MemoryError, match="do not fit"):
-        offsets((1 << 25, 1 << 24), (1, 1), 0)
-    with pytest.raises(MemoryError):
-        offsets((1 << 30, 1 << 18), (1, 1), 0)
-
-
 DTYPES = "float64 float32 float16 bfloat16 float8_e4m3fn int64 int32 int16 int8 int4 uint64 uint32 uint8 uint4 bool"
 
 
@@ -240,49 +190,3 @@ def test_bytes_come_back_from_every_dtype_and_layout(name, kernels):
         assert len(data) == x.dtype.nbytes(len(expected))
         back = x.backend.from_bytes(data, x.dtype, (len(expected),))
         assert [int(v) for v in back.tolist()] == expected
-
-
-@pytest.mark.parametrize(
-    ("name", "low", "high"),
-    [("int8", -128, 127), ("uint8", 0, 255), ("int4", -8, 7), ("uint4", 0, 15), ("int2", -2, 1), ("uint2", 0, 3),
-     ("int16", -32768, 32767), ("uint16", 0, 65535), ("int32", -(1 << 31), (1 << 31) - 1), ("uint32", 0, (1 << 32) - 1),
-     ("int64", -(1 << 63), (1 << 63) - 1), ("uint64", 0, (1 << 64) - 1)],
-)  # fmt: skip
-def test_integers_wrap_beyond_the_ends_of_their_dtype(name, low, high):
-    backend = emberlet.backend.get_backend("python")
-    dtype = emberlet.dtypes.dtype(name)
-    assert list(buffers.build(dtype, [low, high], 2)) == [low, high]
-    assert list(buffers.build(dtype, [low - 1, high + 1], 2)) == [high, low]
-    x = F.asarray([low, high], dtype=name, backend=backend)
-    assert (x - 1).tolist() == [high, high - 1]
-    assert (x + 1).tolist() == [low + 1, low]
-    # Floats saturate instead, and NaN gives 0.
-    floats = F.asarray([float("nan"), float("inf"), float("-inf"), -1e30, 1e30, 1.9], dtype="float64", backend=backend)
-    assert F.astype(floats, name).tolist() == [0, high, low, low, high, min(1, high)]
-    signed = F.asarray([-1.9], dtype="float64", backend=backend)
-    assert F.astype(signed, name).tolist() == [max(low, -1)]
-
-
-def test_the_python_backend_chooses_its_kernels_by_the_interpreter(monkeypatch):
-    from emberlet import python_backend
-    from emberlet.python_backend import PythonBackend
-
-    kept = dict(vars(PythonBackend))
-    chosen = {}
-    for micro in (False, True):
-        monkeypatch.setattr(python_backend, "MICRO", micro)
-        for name in ("matmul", "conv", "pool", "relu", "linear", "unary", "sort"):
-            if name in vars(PythonBackend):
-                monkeypatch.delattr(PythonBackend, name)
-            chosen[name, micro] = getattr(PythonBackend(), name).__func__.__module__.rpartition(".")[2]
-            delattr(PythonBackend, name)
-            if name in kept:
-                setattr(PythonBackend, name, kept[name])
-    assert [chosen[name, False] for name in ("matmul", "conv", "pool", "relu", "linear")] == [
-        "products", "convolution", "windows", "rectifier", "dense"]  # fmt: skip
-    assert [chosen[name, True] for name in ("matmul", "conv", "pool", "relu", "linear")] == [
-        "products_loops", "convolution_loops", "windows_loops", "rectifier_loops", "dense_loops"]  # fmt: skip
-    assert chosen["unary", True] == chosen["unary", False] == "unary"
-    assert chosen["sort", True] == "sorting"
-    with pytest.raises(AttributeError, match="no_such_kernel"):
-        LoopsBackend().no_such_kernel  # noqa: B018

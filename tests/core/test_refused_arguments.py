@@ -27,6 +27,12 @@ W3, R3 = Z(1, 12, 5), Z(1, 12, 3)
 
 # A call -> the error's class and words of it.
 REFUSED = r"""
+asarray("1.5", dtype="float32") -> DType: text
+asarray("a", dtype="int64") -> DType: text
+asarray([["1.5"]], dtype="float32") -> DType: text
+asarray(["a"], dtype="bool") -> DType: strings
+Z(2).quantize("wavelet") -> Unsupported: wavelet
+Z(2).quantize("float32") -> DType: float32
 activation("Softer") -> Unsupported: unknown activation 'Softer'
 add(Z(2, dtype="bool"), Z(2, dtype="bool")) -> DType: not defined for bool
 add(F.asarray(["a"]), F.asarray(["b"])) -> DType: not defined for string

@@ -16,6 +16,7 @@ import pytest
 from emberlet import functional as F
 from emberlet import nn
 from emberlet.backend import get_backend
+from support.backends import NAMES
 
 from .torch_configurations import EACH, KINDS, configuration, kept
 
@@ -197,7 +198,7 @@ def test_the_configurations_are_many() -> None:
     assert len(answers()) == len(KINDS) * EACH >= 711
 
 
-@pytest.mark.parametrize("name", ["numpy", "python"])
+@pytest.mark.parametrize("name", NAMES)
 def test_every_configuration_answers_as_pytorch_does(name: str) -> None:
     found = differences(get_backend(name), EACH)
     assert not found, f"{len(found)} differ\n" + "\n".join(found)

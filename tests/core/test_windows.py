@@ -1,8 +1,7 @@
-"""Matrix products, convolution and pooling against plain loops and NumPy."""
+"""Matrix products against NumPy; what windows refuse, and their ends. test_torch_configurations.py has convolution and
+pooling."""
 
 from __future__ import annotations
-
-from itertools import product
 
 import emberlet
 import numpy as np
@@ -10,95 +9,12 @@ import pytest
 from emberlet import functional as F
 from emberlet import nn
 from emberlet.errors import ShapeError
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from support.backends import EPSILON, numpy_dtype, same, tensor
+from support.backends import same, tensor
 from support.rows import every
 
 SETTINGS = {"max_examples": 60, "deadline": None, "suppress_health_check": [HealthCheck.function_scoped_fixture]}
-
-
-def conv_reference(x, w, b, stride, padding, dilation, groups):
-    """Cross-correlation, output by output."""
-    n = x.ndim - 2
-    x = np.pad(x, [(0, 0), (0, 0), *padding])
-    out = [(x.shape[i + 2] - dilation[i] * (w.shape[i + 2] - 1) - 1) // stride[i] + 1 for i in range(n)]
-    y = np.zeros((x.shape[0], w.shape[0], *out))
-    each, depth = w.shape[0] // groups, w.shape[1]
-    for image, m in product(range(x.shape[0]), range(w.shape[0])):
-        group = m // each
-        for place in product(*map(range, out)):
-            window = tuple(
-                slice(place[i] * stride[i], place[i] * stride[i] + dilation[i] * (w.shape[i + 2] - 1) + 1, dilation[i])
-                for i in range(n)
-            )
-            seen = x[(image, slice(group * depth, (group + 1) * depth), *window)]
-            y[(image, m, *place)] = (seen * w[m]).sum() + (0 if b is None else b[m])
-    return y
-
-
-@st.composite
-def convolutions(draw, max_rank=3):
-    n = draw(st.integers(1, max_rank))
-    groups = draw(st.sampled_from([1, 1, 2, 3]))
-    depth, each = draw(st.integers(1, 2)), draw(st.integers(1, 2))
-    kernel = [draw(st.integers(1, 3)) for _ in range(n)]
-    stride = [draw(st.integers(1, 3)) for _ in range(n)]
-    dilation = [draw(st.integers(1, 2)) for _ in range(n)]
-    padding = [(draw(st.integers(0, 2)), draw(st.integers(0, 2))) for _ in range(n)]
-    spatial = []
-    for i in range(n):
-        least = max(1, dilation[i] * (kernel[i] - 1) + 1 - sum(padding[i]))
-        spatial.append(draw(st.integers(least, least + 4)))
-    x = (draw(st.integers(1, 2)), depth * groups, *spatial)
-    w = (each * groups, depth, *kernel)
-    return x, w, stride, padding, dilation, groups, draw(st.booleans())
-
-
-@settings(**SETTINGS)
-@given(case=convolutions(), seed=st.integers(0, 99))
-def test_convolution_in_any_number_of_dimensions(backend, case, seed):
-    shape, kernel, stride, padding, dilation, groups, biased = case
-    rng = np.random.default_rng(seed)
-    x, w = rng.integers(-5, 5, shape).astype(np.float32), rng.integers(-5, 5, kernel).astype(np.float32)
-    b = rng.integers(-5, 5, kernel[0]).astype(np.float32) if biased else None
-    expected = conv_reference(x, w, b, stride, padding, dilation, groups).astype(np.float32)
-    bias = None if b is None else tensor(b)
-    same(F.conv(tensor(x), tensor(w), bias, stride, padding, dilation, groups), expected)
-
-
-@settings(**SETTINGS)
-@given(case=convolutions(2), extra=st.integers(0, 1), seed=st.integers(0, 99))
-def test_transposed_convolution_is_the_adjoint(backend, case, extra, seed):
-    shape, kernel, stride, padding, dilation, groups, _ = case
-    rng = np.random.default_rng(seed)
-    out = conv_reference(np.zeros(shape), np.zeros(kernel), None, stride, padding, dilation, groups).shape
-    sizes = zip(out[2:], stride, dilation, kernel[2:], padding, strict=True)
-    assume(all((n - 1) * s + d * (k - 1) + 1 > sum(p) for n, s, d, k, p in sizes))
-    y = rng.integers(-3, 3, out).astype(np.float64)
-    w = rng.integers(-3, 3, kernel).astype(np.float64)
-    back = F.conv_transpose(tensor(y), tensor(w), None, stride, padding, 0, dilation, groups)
-    # <conv(x), y> = <x, conv_transpose(y)> for any x of the size that the result has.
-    x = rng.integers(-3, 3, back.shape).astype(np.float64)
-    there = conv_reference(x, w, None, stride, padding, dilation, groups)
-    assert there.shape == y.shape
-    assert np.vdot(there, y) == np.vdot(x, np.asarray(back))
-    longer = F.conv_transpose(tensor(y), tensor(w), None, stride, padding, extra, dilation, groups)
-    assert longer.shape[2:] == tuple(n + extra for n in back.shape[2:])
-
-
-@pytest.mark.parametrize("dtype", ["float64", "float16", "bfloat16"])
-def test_convolution_in_other_precisions(backend, dtype):
-    rng = np.random.default_rng(0)
-    x = rng.standard_normal((1, 3, 6, 6)).astype(numpy_dtype(dtype))
-    w = rng.standard_normal((4, 3, 3, 3)).astype(numpy_dtype(dtype))
-    expected = conv_reference(x.astype(np.float64), w.astype(np.float64), None, (1, 1), ((1, 1), (1, 1)), (1, 1), 1)
-    same(
-        F.conv2d(tensor(x), tensor(w), padding=1),
-        expected.astype(x.dtype),
-        rtol=8 * EPSILON[dtype],
-        atol=1e-2 if dtype != "float64" else 1e-12,
-    )
 
 
 def test_convolution_names_what_does_not_fit(backend):
@@ -113,47 +29,6 @@ def test_convolution_names_what_does_not_fit(backend):
         F.conv1d(emberlet.ones((1, 2, 5, 5)), w)
     assert F.conv2d(emberlet.ones((1, 2, 5, 5)), w, padding="same").shape == (1, 4, 5, 5)
     assert F.conv2d(emberlet.ones((1, 2, 5, 5)), w, padding="valid").shape == (1, 4, 3, 3)
-
-
-def pool_reference(x, op, kernel, stride, padding, dilation, fill):
-    n = x.ndim - 2
-    x = np.pad(x, [(0, 0), (0, 0), *padding], constant_values=fill)
-    out = [(x.shape[i + 2] - dilation[i] * (kernel[i] - 1) - 1) // stride[i] + 1 for i in range(n)]
-    y = np.zeros((*x.shape[:2], *out))
-    for place in product(*map(range, out)):
-        window = tuple(
-            slice(place[i] * stride[i], place[i] * stride[i] + dilation[i] * (kernel[i] - 1) + 1, dilation[i])
-            for i in range(n)
-        )
-        y[(slice(None), slice(None), *place)] = op(x[(slice(None), slice(None), *window)], tuple(range(2, n + 2)))
-    return y
-
-
-@settings(**SETTINGS)
-@given(case=convolutions(), seed=st.integers(0, 99))
-def test_pooling_in_any_number_of_dimensions(backend, case, seed):
-    shape, weight, stride, padding, dilation, _, _ = case
-    kernel = weight[2:]
-    x = np.random.default_rng(seed).integers(-9, 9, shape).astype(np.float32)
-    largest = pool_reference(x, np.max, kernel, stride, padding, dilation, -np.inf).astype(np.float32)
-    same(F.max_pool(tensor(x), kernel, stride, padding, dilation), largest)
-    total = pool_reference(x, np.sum, kernel, stride, padding, dilation, 0)
-    same(
-        F.avg_pool(tensor(x), kernel, stride, padding, dilation),
-        (total / np.prod(kernel)).astype(np.float32),
-        rtol=1e-6,
-    )
-    count = pool_reference(np.ones_like(x), np.sum, kernel, stride, padding, dilation, 0)
-    with np.errstate(all="ignore"):
-        expected = (total / count).astype(np.float32)
-    same(F.avg_pool(tensor(x), kernel, stride, padding, dilation, count_include_pad=False), expected, rtol=1e-6)
-    if all(d == 1 for d in dilation):
-        values, where = F.max_pool_with_indices(tensor(x), kernel, stride, padding)
-        same(values, largest)
-        flat = x.reshape(*x.shape[:2], -1)
-        if np.isfinite(largest).all():
-            found = np.take_along_axis(flat, np.asarray(where).reshape(*x.shape[:2], -1), 2)
-            np.testing.assert_array_equal(found, largest.reshape(*x.shape[:2], -1))
 
 
 def test_max_pool_keeps_nan_and_integers(backend):

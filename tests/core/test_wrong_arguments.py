@@ -21,6 +21,7 @@ from emberlet.errors import DTypeError, EmberletError, IndexingError, ShapeError
 from emberlet.host.interface.declarations import read
 from support.draws import draw
 from support.every_backend import WGPU
+from support.rows import every
 
 DECLARED = [
     d for d in read() if d.kind in ("method", "function") and not inspect.iscoroutinefunction(getattr(F, d.name))
@@ -110,49 +111,42 @@ def test_wrong_arguments_end_in_an_error_of_the_family(name: str) -> None:
 
 
 X = F.asarray([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
-SAYS = {
-    "avg_pool2d: x is None; it takes a tensor": lambda: F.avg_pool2d(None, 2),
-    "avg_pool2d: x is the list [[1.0]]; it takes a tensor; emberlet.asarray(…) makes one": lambda: F.avg_pool2d(
-        [[1.0]], 2
-    ),
-    "take: indices is the str 'ab'; it takes a tensor": lambda: F.take(X, "ab"),
-    "softmax: axis is the str 'a'; it takes an int": lambda: X.softmax("a"),
-    "concat: arrays is a list of a tensor float32 (2, 3), None; it takes a list (a tensor each)": lambda: F.concat(
-        [X, None]
-    ),
-    "exp: missing a required argument: 'x'; it is called as exp(x)": lambda: F.exp(),
-    "sum: got an unexpected keyword argument 'over'; it is called as sum(x, axis=None": lambda: F.sum(X, over=1),
-}
+# A call, and how its error begins.
+SAYS = """
+F.avg_pool2d(None, 2) | avg_pool2d: x is None; it takes a tensor
+F.avg_pool2d([[1.0]], 2) | avg_pool2d: x is the list [[1.0]]; it takes a tensor; emberlet.asarray(…) makes one
+F.take(X, "ab") | take: indices is the str 'ab'; it takes a tensor
+F.take(X, "a" * 70) | take: indices is a str, 'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa…; it takes a tensor
+F.clip(X, "a") | clip: min is the str 'a'; it takes a tensor or None
+F.where(X, object(), X) | where: x1 is a object; it takes a tensor
+X.softmax("a") | softmax: axis is the str 'a'; it takes an int
+X.softmax(1.5) | softmax: axis is 1.5; it takes an int
+F.sum(X, [1, None]) | sum: axis is the list [1, None]; it takes an int, a list of ints or None
+F.permute_dims(X, "ab") | permute_dims: axes is the str 'ab'; it takes an int or a list of ints
+F.slice_assign(X, 3, X) | slice_assign: ranges is 3; it takes a list (a slice or a list of ints each)
+F.dict_vectorize(3, ["a"], "float32") | dict_vectorize: x is 3; it takes a dict
+F.tensordot(X, X, "1") | tensordot: axes is the str '1'; it takes an int or a tuple[Sequence[int], Sequence[int]]
+F.concat([X, None]) | concat: arrays is a list of a tensor float32 (2, 3), None; it takes a list (a tensor each)
+F.concat([X, 1.0, 2, 3, None]) | concat: arrays is a list of a tensor float32 (2, 3), 1.0, 2, 3, …; it takes a list
+F.exp() | exp: missing a required argument: 'x'; it is called as exp(x)
+F.softmax(X, 1, 2) | softmax: too many positional arguments; it is called as softmax(x, axis=-1)
+F.sum(X, over=1) | sum: got an unexpected keyword argument 'over'; it is called as sum(x, axis=None
+nn.Rnn(3, 2)("abc") | nn.Rnn: x is the str 'abc'; it takes a tensor
+nn.Linear(3, 2)(None) | nn.Linear: x is None; it takes a tensor
+nn.MaxPool2d(2)([1.0]) | nn.MaxPool2d: x is the list [1.0]; it takes a tensor; emberlet.asarray(…) makes one
+nn.BatchNorm2d(3)(nn.Relu()) | nn.BatchNorm: x is a Relu; it takes a tensor
+nn.Lstm(3, 2)(X[None], "abc") | nn.Lstm: state is the str 'abc'; it is called as nn.Lstm(…)(x, state=None)
+nn.MSELoss()(X) | nn.MSELoss: missing a required argument: 'targets'; it is called as nn.MSELoss
+nn.Sequential(nn.Conv2d(1, 2, 3))("abc") | nn.Conv2d: x is the str 'abc'
+"""
 
 
-@pytest.mark.parametrize("words", SAYS)
-def test_the_error_names_the_function_the_argument_and_what_it_takes(words: str) -> None:
+@every(("call", "words"), [line.split(" | ") for line in SAYS.strip().splitlines()])
+def test_the_error_names_the_function_the_argument_and_what_it_takes(call: str, words: str) -> None:
     with pytest.raises(DTypeError) as caught:
-        SAYS[words]()
+        eval(call)
     assert str(caught.value).startswith(words)
     assert isinstance(caught.value, TypeError)
-
-
-LAYERS_SAY = {
-    "nn.Rnn: x is the str 'abc'; it takes a tensor": lambda: nn.Rnn(3, 2)("abc"),
-    "nn.Linear: x is None; it takes a tensor": lambda: nn.Linear(3, 2)(None),
-    "nn.MaxPool2d: x is the list [1.0]; it takes a tensor; emberlet.asarray(…) makes one": lambda: nn.MaxPool2d(2)(
-        [1.0]
-    ),
-    "nn.BatchNorm: x is a Relu; it takes a tensor": lambda: nn.BatchNorm2d(3)(nn.Relu()),
-    "nn.Lstm: state is the str 'abc'; it is called as nn.Lstm(…)(x, state=None)": lambda: nn.Lstm(3, 2)(
-        F.zeros((1, 2, 3)), "abc"
-    ),
-    "nn.MSELoss: missing a required argument: 'targets'; it is called as nn.MSELoss": lambda: nn.MSELoss()(X),
-    "nn.Conv2d: x is the str 'abc'": lambda: nn.Sequential(nn.Conv2d(1, 2, 3))("abc"),
-}
-
-
-@pytest.mark.parametrize("words", LAYERS_SAY)
-def test_the_error_of_a_layer_names_the_argument_and_what_it_takes(words: str) -> None:
-    with pytest.raises(DTypeError) as caught:
-        LAYERS_SAY[words]()
-    assert str(caught.value).startswith(words)
 
 
 def test_an_error_that_no_argument_of_a_layer_causes_stays_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
