@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import os
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -36,47 +35,11 @@ def parts_of_ray(ray_stand_in: Any) -> Any:
     return importlib.import_module("emberlet.batch.ray_parts")
 
 
-def test_the_tally_counts_rows_and_lists_each_skipped_row_once(ray_stand_in: Any) -> None:
-    tally = parts_of_ray(ray_stand_in).Tally()
-    assert (tally.state(), tally.skipped(), tally.failure()) == ((0, 0), [], None)
-    tally.add(5, [("b", 2, "late"), ("a", 7, "bad")])
-    tally.add(3, [("a", 7, "again")])
-    assert tally.state() == (8, 2)
-    assert tally.skipped() == [("a", 7, "again"), ("b", 2, "late")]
-    tally.fail("first")
-    tally.fail("second")
-    assert tally.failure() == "first"
-
-
-def test_the_tally_keeps_the_reasons_of_a_thousand_rows(ray_stand_in: Any) -> None:
-    tally = parts_of_ray(ray_stand_in).Tally()
-    tally.add(0, [("a", i, "why") for i in range(1002)])
-    assert tally.state() == (0, 1002)
-    assert [why for _, _, why in tally.skipped()] == ["why"] * 1000 + [""] * 2
-
-
 def array_part(folder: Path, rows: int) -> Part:
     np.save(folder / "a.npy", np.arange(2 * rows, dtype=np.float32).reshape(rows, 2))
     path = str(folder / "a.npy")
     file = File(path, path, 0, os.path.getsize(path), 1)
     return Part(".npy", (file,), 0, rows)
-
-
-@pytest.mark.parametrize("skip", [False, True])
-def test_every_part_is_a_task_that_reads_its_rows(skip: bool, ray_stand_in: Any, tmp_path: Path) -> None:
-    part = array_part(tmp_path, 5)
-    tally = Actor(parts_of_ray(ray_stand_in).Tally())
-    source = parts_of_ray(ray_stand_in).Rows([part, part], Reading(LOCAL, None, (), 2), skip, tally)
-    assert source.estimate_inmemory_data_size() == 2 * part.size
-    tasks = source.get_read_tasks(99, per_task_row_limit=7)
-    assert len(tasks) == 2
-    read, about, more = tasks[0]
-    assert vars(about) == {"num_rows": None, "size_bytes": part.size, "input_files": None, "exec_stats": None}
-    assert more == {"per_task_row_limit": 7}
-    tables = list(read())
-    assert [len(t) for t in tables] == [2, 2, 1]
-    assert [n for t in tables for n in t["source_row"].to_pylist()] == [0, 1, 2, 3, 4]
-    assert tally.state.remote() == (0, 0)
 
 
 @pytest.mark.parametrize(("done", "after"), [(0, ""), (3, " (after 3 rows, which were read)")])
@@ -103,26 +66,6 @@ def test_a_part_that_fails_stops_the_run_or_is_noted(
     assert len(tally.skipped.remote()) == 1
 
 
-def test_a_worker_reports_what_it_scored_and_why_it_failed(ray_stand_in: Any, tmp_path: Path) -> None:
-    module = parts_of_ray(ray_stand_in)
-    tally = Actor(module.Tally())
-    options = {"keep": (), "system": LOCAL, "skip": True, "batch_size": None, "pictures": False}
-    worker = module.Worker(Predictor(DIGITS), options, tally)
-    place = {"source_file": pa.array(["f"] * 3), "source_row": pa.array([0, 1, 2]), "row_id": pa.array([0, 1, 2])}
-    image = np.random.default_rng(0).standard_normal((3, 64)).astype(np.float32)
-    column = pa.FixedSizeListArray.from_arrays(pa.array(image.ravel()), 64)
-    found = worker(pa.table({**place, "image": column}))
-    assert found.num_rows == 3
-    assert tally.state.remote() == (3, 0)
-    assert ray_stand_in.gets == []  # nothing is waited for where nothing was skipped
-    assert worker(pa.table({**place, "image": pa.array(["x", "y", "z"])})).num_rows == 0
-    assert tally.state.remote() == (3, 3)
-    assert ray_stand_in.gets == [None]
-    with pytest.raises(Exception, match="source_file"):
-        worker(pa.table({"image": column}))
-    assert "source_" in tally.failure.remote()
-
-
 # -- the pipeline
 
 
@@ -135,40 +78,6 @@ def job(folder: Path, **changed: Any) -> scoring.Job:
         "block_bytes": 12345, "rows": 5, "record": {"emberlet score": 1}, "done": False,
     }  # fmt: skip
     return scoring.Job(**{**fields, **changed})
-
-
-@pytest.mark.parametrize(("gpus", "elsewhere"), [(0, False), (0.5, True)])
-def test_the_pipeline_reads_scores_and_writes(gpus: float, elsewhere: bool, ray_stand_in: Any, tmp_path: Path) -> None:
-    work = job(tmp_path)
-    assert scoring._scored(work, 4, 2, gpus, elsewhere, None) == []
-    (read, (source,), reading), (scored, (worker,), scoring_with), (write, target, writing) = ray_stand_in.calls
-    assert (read, scored, write) == ("read_datasource", "map_batches", "write_parquet")
-    assert reading == {"num_cpus": 0.5, "concurrency": 4, "override_num_blocks": 3}
-    assert (source._parts, source._reading, source._skip) == (work.parts, work.reading, False)
-    assert worker.__name__ == "Worker"
-    assert scoring_with.pop("fn_constructor_args")[:2] == (work.predictor, work.options)
-    assert vars(scoring_with.pop("compute")) == {"size": 4, "max_tasks_in_flight_per_actor": 2}
-    more: dict[str, Any] = {"num_gpus": 0.5} if gpus else {}
-    if elsewhere:
-        more["runtime_env"] = {"env_vars": ray_cluster.variables(2)}
-    assert scoring_with == {"batch_size": None, "batch_format": "pyarrow", "num_cpus": 2, **more}
-    context = writing.pop("context")
-    assert (target, writing) == ((work.folder,), {"filesystem": LOCAL, "ray_remote_args": {"num_cpus": 0.25}})
-    assert context.enable_progress_bars is False and context.print_on_execution_start is False
-    assert context.target_max_block_size == 12345
-    config = vars(context.checkpoint_config)
-    assert config == {
-        "column": "row_id", "path": f"{work.folder}.checkpoint/rows", "delete_checkpoint_on_success": False,
-        "override_filesystem": LOCAL, "checkpoint_actor_memory_bytes": 64 << 20,
-    }  # fmt: skip
-
-
-def test_on_other_file_systems_the_given_location_is_written(ray_stand_in: Any, tmp_path: Path) -> None:
-    system = SimpleNamespace()
-    scoring._scored(job(tmp_path, system=system), 1, 1, 0, False, None)
-    _, target, writing = ray_stand_in.calls[-1]
-    assert target == ("given/",) and writing["filesystem"] is system
-    assert writing["context"].checkpoint_config.path == "given.checkpoint/rows"
 
 
 def test_a_failure_is_that_which_a_worker_told_or_the_last_line_of_rays(
@@ -258,25 +167,6 @@ def test_a_run_that_scores_nothing_is_an_error_if_rows_were_skipped(
     with pytest.raises(EmberletError, match=r"^no row could be scored; the first: a: why$"):
         scoring.run(job(tmp_path))
     assert (read_record(LOCAL, job(tmp_path).folder) or {})["done"] is False
-
-
-def test_progress_is_told_from_a_thread_until_the_end(ray_stand_in: Any) -> None:
-    told: list[Any] = []
-    enough = threading.Event()
-
-    def report(*args: Any) -> None:
-        told.append(args)
-        enough.set()
-
-    tally = Actor(SimpleNamespace(state=lambda: (3, 1)))
-    with scoring._watched(tally, 9, report) as nothing:
-        assert nothing is None
-        assert enough.wait(20)
-    assert told[0] == (3, 9, 1)
-    assert ray_stand_in.gets[0] == 5
-    silent = scoring._watched(tally, 9, None)
-    with silent:
-        assert not silent._thread.is_alive()
 
 
 def test_modules_of_functions_are_sent_along_except_emberlets(ray_stand_in: Any, monkeypatch: Any) -> None:
