@@ -133,6 +133,7 @@ def test_metadata_are_texts(metadata: Any) -> None:
         (b"[]", "its header is not a JSON object"), (b"3", "its header is not a JSON object"), (b"", "is not JSON"),
         (b'{"a": Infinity}', "Infinity is not JSON"), (b'{"b":1,"a":{"c":1,"c":2}}', "the key 'c' occurs twice"),
         (b'{"b":1,"a":2,"b":3,"a":4}', "the key 'b' occurs twice"), (b'{"\xff":1}', "is not JSON"),
+        (b'{"a":' * 5000, "is not JSON"), (b'{"a":' + b"[" * 200_000 + b"}", "is not JSON"),
     ],
 )  # fmt: skip
 def test_a_header_is_a_json_object_with_unique_keys(text: bytes, said: str) -> None:

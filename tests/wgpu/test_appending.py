@@ -26,24 +26,6 @@ def appended(
     return traced, append_in_place(traced, states, room, most)
 
 
-def test_a_concatenation_becomes_a_write_behind_the_state() -> None:
-    traced, found = appended(lambda x, h, g: (F.sum(h), F.concat([h, x, x + 1], 0)), [(1, 1, 0)])
-    assert list(found) == [1]
-    k, buffer, whole = found[1]
-    assert k == 1 and (buffer.op, buffer.arg, buffer.shape) == ("input", 1, (8, 4))
-    assert (whole.op, whole.shape, whole.arg) == ("append", (8, 4), (0, (3, 5)))
-    assert whole.srcs[0] is buffer and [s.shape for s in whole.srcs[1:]] == [(2, 4), (2, 4)]
-    assert traced.inputs[1] is buffer and [n.arg for n in traced.inputs] == [0, 1, 2]
-    part = traced.roots[1]
-    assert (part.op, part.srcs, part.arg, part.shape) == ("slice", (whole,), ((0, 0), (1, 1)), (7, 4))
-
-
-def test_states_along_a_later_axis_and_several_at_once() -> None:
-    _, found = appended(lambda x, h, g: (F.concat([h, h + 1], 1), F.concat([g, x], 0)), [(1, 0, 1), (2, 1, 0)], room=9)
-    assert [found[i][1].shape for i in (1, 2)] == [(3, 9), (9, 4)]
-    assert [found[i][2].arg for i in (1, 2)] == [(1, (4,)), (0, (3,))]
-
-
 @pytest.mark.parametrize("function, states", [
     (lambda x, h, g: F.concat([x, h], 0), [(1, 0, 0)]),  # before the state
     (lambda x, h, g: F.concat([h, x[:1], h], 0), [(1, 0, 0)]),  # the state twice

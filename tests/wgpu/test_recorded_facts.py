@@ -117,23 +117,6 @@ def test_intervals_of_products_and_scattered_elements() -> None:
     assert bounds.interval(Node("where", (one, given(1, 2), given(4, 5)), None, dtypes.int64, (1,))) == (1, 5)
 
 
-def test_intervals_of_positions_and_constants() -> None:
-    x = Node("buffer", (), None, dtypes.float32, (4, 9))
-    assert bounds.interval(Node("argreduce", (x,), ("max", 1, False), dtypes.int64, (4,))) == (0, 8)
-    for op in ("sort_runs", "merge_runs"):
-        assert bounds.interval(Node(op, (x,), False, dtypes.int64, (4, 9))) == (0, 8)
-    assert bounds.interval(Node("arange", (), (5, -2), dtypes.int64, (4,))) == (-1, 5)
-    assert bounds.interval(Node("arange", (), (5, 2), dtypes.int64, (4,))) == (5, 11)
-    assert bounds.interval(Node("full", (), 7, dtypes.int64, (4,))) == (7, 7)
-    assert bounds.interval(Node("full", (), 7, dtypes.int64, (0,))) == (0, 0)
-    assert bounds.interval(Node("full", (), True, dtypes.bool, (2,))) == (0, 1)
-    assert bounds.interval(Node("buffer", (), None, dtypes.int8, (1,))) == (-128, 127)
-    assert bounds.interval(Node("buffer", (), None, dtypes.bool, (1,))) == (0, 1)
-    assert bounds.interval(Node("buffer", (), None, dtypes.int64, (1,))) == bounds.UNKNOWN
-    assert bounds.interval(Node("binary", (given(100, 127, dtype=dtypes.int8),) * 2, "add", dtypes.int8, (1,))) == (
-        -128, 127)  # it wraps  # fmt: skip
-
-
 @pytest.mark.parametrize(
     "dtype, low, high", [(dtypes.int64, -(1 << 31), (1 << 31) - 1), (dtypes.uint64, 0, (1 << 32) - 1)], ids=str
 )
@@ -272,36 +255,6 @@ def test_elements_that_32_bits_do_not_hold_are_the_hosts(strict: Any) -> None:
         strict.bitcast(strict.from_list([True], dtypes.bool, (1,)), dtypes.uint8)
     with pytest.raises(UnsupportedError, match="nonzero"):
         strict.nonzero(x)
-
-
-def test_sizes_of_results_are_those_of_numpy(strict: Any) -> None:
-    host = get_backend("numpy")
-    shape = (3, 4, 5)
-
-    def both(call: Any) -> None:
-        found, wanted = (call(k, k.from_list([1.0] * 60, dtypes.float32, shape)) for k in (strict, host))
-        assert (found.shape, found.dtype) == (wanted.shape, wanted.dtype)
-
-    for axes in [(0,), (1, 2), (0, 1, 2)]:
-        for kept in (True, False):
-            both(lambda k, x, a=axes, kept=kept: k.reduce("sum", x, a, kept))
-    both(lambda k, x: k.reduce("any", k.cast(x, dtypes.bool), (1,), False))
-    for axis in range(3):
-        both(lambda k, x, a=axis: k.argreduce("min", x, a, True))
-        both(lambda k, x, a=axis: k.argreduce("min", x, a, False))
-        both(lambda k, x, a=axis: k.take(x, k.from_list([0, 1], dtypes.int64, (1, 2)), a))
-        both(lambda k, x, a=axis: k.concat([x, x, x], a))
-        both(lambda k, x, a=axis: k.cumulative("sum", x, a))
-        both(lambda k, x, a=axis: k.sort(x, a, True)[0])
-        both(lambda k, x, a=axis: k.sort(x, a, False)[1])
-    both(lambda k, x: k.pad(x, ((1, 2), (0, 3), (4, 0)), 0))
-    both(lambda k, x: k.slice(x, (1, 3, 0), (2, 2, 3), (1, -2, 2)))
-    both(lambda k, x: k.permute(x, (2, 0, 1)))
-    both(lambda k, x: k.pool("max", x, (2,), (2,), ((1, 0),), (2,)))
-    both(lambda k, x: k.conv(x, k.full((6, 2, 3), 1.0, x.dtype), None, (2,), ((1, 1),), (1,), 2))
-    both(lambda k, x: k.binary("lt", x, k.full((4, 1), 1.0, x.dtype)))
-    both(lambda k, x: k.matmul(x, k.full((5, 7), 1.0, x.dtype)))
-    both(lambda k, x: k.where(k.full((1, 5), True, dtypes.bool), x, x))
 
 
 # -- kernels of one's own ---------------------------------------------------------------------------------------------

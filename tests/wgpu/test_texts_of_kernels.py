@@ -34,29 +34,6 @@ def test_placeholders_are_filled_in(text: str, values: dict[str, Any], wanted: A
     assert str(caught.value) == str(wanted)
 
 
-@pytest.mark.parametrize(
-    ("text", "but", "wanted"),
-    [
-        ("f(g(x) + 2) * f(1) (y)", None, ["f", "g"]), ("f(g(x))", "f", ["g"]), ("(a) + (b)", None, []), ("f", None, []),
-        ("x.abs_2(1) -h(2)", None, ["abs_2", "h"]), ("f(", None, ["f"]),
-    ],
-)  # fmt: skip
-def test_the_functions_that_a_text_calls_are_found(text: str, but: str | None, wanted: list[str]) -> None:
-    assert template.called(text, but) == wanted
-
-
-def test_a_text_gets_the_functions_of_the_library_that_it_needs_in_their_order() -> None:
-    def names(text: str) -> list[str]:
-        return [line[3 : line.index("(")] for line in template.library(text).split("\n") if line.startswith("fn ")]
-
-    assert names("own(1) + 2") == []
-    assert names("fn own(x: f32) { return erf_f32(x) + erf_f32(x); }") == names("erf_f32(1.0)")
-    assert "erf_f32" in names("erf_f32(1.0)")
-    every = list(template._read_library())
-    both = names("round_f16(erf_f32(1.0))")
-    assert both == sorted(both, key=every.index)
-
-
 BINDINGS = """@group(0) @binding(0) var<storage, read> in0: array<f32>;
 @group(0) @binding(1) var<storage, read> in10: array<vec4<f32>>;
 @group(0) @binding(2) var<storage, read_write> out: array<f32>;

@@ -13,27 +13,6 @@ from emberlet.wgpu_backend import WgpuBackend, tuning
 from emberlet.wgpu_backend.lower.tiles import Tile
 from emberlet.wgpu_backend.run import measure_tiles
 from support.kernel_programs.programs import weight
-from support.rows import every
-
-
-@every(("numbers", "usable"), [
-        ([2, 4, 1, 8, 0, 1], True), ([2, 4, 1, 8, 0], False), ([2, 4, 1, 8, 0, 1, 1], False),
-        ([2, 4, 1, 8.0, 0, 1], False), ([2, 4, True, 8, 0, 1], False), ("241801", False),
-        ((2, 4, 1, 8, 0, 1), False),
-        ([0, 0, 0, 0, 1, 1], True), ([0, 0, 0, 0, 2, 1], True), ([0, 0, 0, 0, 3, 1], False),
-        ([0, 0, 0, 0, -1, 1], False), ([0, 0, 0, 0, 1, 2], False),
-        ([1, 0, 0, 0, 1, 1], False), ([0, 1, 0, 0, 1, 1], False),
-        ([0, 0, 1, 0, 1, 1], False), ([0, 0, 0, 1, 1, 1], False),
-        ([2, 4, 0, 8, 0, 1], False), ([2, 4, 4, 8, 0, 1], True), ([2, 4, 5, 8, 0, 1], False),
-        ([2, 4, 1, 0, 0, 1], False), ([2, 4, 1, 1, 0, 1], True), ([2, 4, 1, 256, 0, 1], True),
-        ([2, 4, 1, 257, 0, 1], False), ([9, 4, 1, 8, 0, 1], False), ([2, 9, 1, 8, 0, 1], False),
-        ([2, 4, 1, 8, 0, 0], False), ([2, 4, 1, 8, 0, 3], False), ([2, 4, 1, 8, 0, 8], True),
-        ([2, 4, 1, 8, 0, 16], False), ([2, 4, 1, 12, 0, 4], False), ([2, 4, 1, 12, 0, 1], True),
-        ([8, 4, 1, 256, 0, 4], True), ([8, 8, 1, 256, 0, 4], False), ([8, 8, 1, 128, 0, 4], True),
-        ([8, 8, 1, 256, 0, 1], True),
-    ])  # fmt: skip
-def test_the_numbers_of_a_tile_that_could_have_been_chosen(numbers: Any, usable: bool) -> None:
-    assert tuning._is_tile(numbers) == usable
 
 
 @pytest.mark.parametrize(
@@ -143,49 +122,3 @@ def test_each_product_is_measured_once_and_saved(measured: Measured, monkeypatch
     keys = ["matmul float32 4x8 8x3", "matmul float32 4x8 8x5"]
     assert sorted(found) == keys and sorted(measured.options.tiles) == keys and saved == [("device", keys)]
     assert measure_tiles.tune(graph, measured) == {} and len(tried) == 2 and len(saved) == 1
-
-
-def test_the_fastest_of_all_candidates_is_taken(measured: Measured, monkeypatch: pytest.MonkeyPatch) -> None:
-    (root,) = roots(lambda a, b: a @ b, (256, 256), (256, 256))
-    told: list[tuple[Any, float]] = []
-    times = iter([5.0, 3.0, 4.0, 3.0, *[9.0] * 200])
-
-    def time(backend: Any, plan: Any, buffers: list[Any], limit: float) -> float:
-        told.append((measured.options.tile, limit))
-        return next(times)
-
-    chosen: list[Any] = []
-    make = measure_tiles.make_plan
-    monkeypatch.setattr(
-        measure_tiles, "make_plan", lambda nodes, options: (chosen.append(options.tile), make(nodes, options))[1]
-    )
-    monkeypatch.setattr(measure_tiles, "_time", time)
-    monkeypatch.setattr(measured, "upload", lambda node: setattr(node, "buffer", node.shape))
-    best = measure_tiles._best(root, measure_tiles.problem(root), measured)
-    assert best is chosen[1] and [limit for _, limit in told[:5]] == [float("inf"), 5.0, 3.0, 3.0, 3.0]
-    assert all(tile is None for tile, _ in told) and measured.options.tile is None
-    numbers = [tuple(tile.numbers()) for tile in chosen]
-    assert len(set(numbers)) == len(numbers) and [tile.blocks for tile in chosen[-2:]] == [1, 2]
-    assert not any(tile.blocks for tile in chosen[:-2])
-
-
-@pytest.mark.parametrize(
-    ("seconds", "limit", "runs", "wanted"),
-    [([9, 3, 2, 4, 5, 6], 9.0, 6, 2), ([1, 3, 3, 3, 3, 3], 1.5, 6, 3), ([1, 4, 3, 3, 3, 3], 1.5, 2, 4)],
-)
-def test_a_tile_is_timed_until_it_is_far_slower(
-    seconds: list[float], limit: float, runs: int, wanted: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    now, ran = [0.0], []
-
-    def run_once(device: Any, plan: Any, buffers: Any) -> list[Any]:
-        now[0] += seconds[len(ran)]
-        ran.append(plan)
-        return ["result"]
-
-    read: list[Any] = []
-    backend = SimpleNamespace(device=SimpleNamespace(read=lambda *given: read.append(given)))
-    monkeypatch.setattr(measure_tiles, "run_once", run_once)
-    monkeypatch.setattr(measure_tiles.time, "perf_counter", lambda: now[0])
-    assert measure_tiles._time(backend, "plan", [], limit) == wanted
-    assert len(ran) == runs and read == [("result", 4)] * runs
