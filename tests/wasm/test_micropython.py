@@ -76,7 +76,7 @@ print(json.dumps(["".join(["{:02x}".format(b) for b in m]) for m in made]))
 """
 
 
-# Runs where modules run, too: the quantized model, and a chain of operations.
+# Runs where modules run, too: the quantized model, and chains of operations.
 DEEP = """
 import json, sys
 import emberlet
@@ -90,7 +90,7 @@ image = F.asarray(given, dtype="float32", device=wasm)
 model = Quantized.from_file(folder + "/quantized.bpk", backend=wasm)
 made = [model.compile(image, backend=wasm)(image).tolist()]
 
-def chain(x, y):
+def chain(x, y, steps):
     for step in steps:
         if step == "maximum":
             x = F.maximum(x * 0.5, y)
@@ -103,7 +103,8 @@ def chain(x, y):
     return x
 
 x, y = [F.asarray(rows, dtype="float32", device=wasm) for rows in json.loads(sys.argv[4])]
-made.append(compiled.compile(chain, x, y, backend=wasm)(x, y).tolist())
+for each in steps:
+    made.append(compiled.compile(lambda x, y: chain(x, y, each), x, y, backend=wasm)(x, y).tolist())
 print(json.dumps(made))
 """
 
@@ -128,27 +129,30 @@ def test_long_chains_are_compiled_on_the_stack_that_a_page_gives(library: Path) 
     model.write_bytes(case.model.read_bytes())
     codegen.generate(model, library)
     rng = np.random.default_rng(11)
-    steps = rng.choice(["maximum", "where", "abs", "difference"], 60).tolist()
+    # Of the second one, each operation but the last is an operand of the next, as far as one kernel computes them.
+    chains = [rng.choice(["maximum", "where", "abs", "difference"], 60).tolist(), ["abs"] * 60]
     x, y = rng.integers(-64, 64, (2, 3, 7)).astype(np.float32) / 8
     (image,) = case.inputs().values()
-    found = re.search(r"pystack: (\d+) << 10", (WEB / "package" / "interpreter.mjs").read_text(encoding="utf-8"))
-    assert found is not None
-    port = wasm_in_node(int(found[1]) << 10)
-    words = [json.dumps(given) for given in (image.tolist(), steps, [x.tolist(), y.tolist()])]
+    stack = re.search(r"pystack: (\d+) << 10", (WEB / "package" / "interpreter.mjs").read_text(encoding="utf-8"))
+    assert stack is not None
+    port = wasm_in_node(int(stack[1]) << 10)
+    words = [json.dumps(given) for given in (image.tolist(), chains, [x.tolist(), y.tolist()])]
     done = port.run(DEEP, [library, *words], micropypath=[library], heap="8M", files=[library], timeout=300).check()
-    logits, chained = json.loads(done.stdout)
+    logits, *chained = json.loads(done.stdout)
     (due,) = case.outputs().values()
     assert np.abs(np.array(logits) - due).max() <= case.atol + case.rtol * np.abs(due).max()
-    for step in steps:
-        if step == "maximum":
-            x = np.maximum(x * np.float32(0.5), y)
-        elif step == "where":
-            x = np.where(x > y, x, y - np.float32(0.125))
-        elif step == "abs":
-            x = np.abs(x - y)
-        else:
-            x = y * np.float32(0.5) - x
-    assert np.array(chained, np.float32).tolist() == x.tolist()
+    for steps, found in zip(chains, chained, strict=True):
+        due = x
+        for step in steps:
+            if step == "maximum":
+                due = np.maximum(due * np.float32(0.5), y)
+            elif step == "where":
+                due = np.where(due > y, due, y - np.float32(0.125))
+            elif step == "abs":
+                due = np.abs(due - y)
+            else:
+                due = y * np.float32(0.5) - due
+        assert np.array(found, np.float32).tolist() == due.tolist()
 
 
 @pytest.mark.needs("micropython-unix")

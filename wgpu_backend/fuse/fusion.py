@@ -20,7 +20,7 @@ from .packing import aliased, pack, visit_words
 from .rows import find_regions
 
 MAX_INPUTS = 6  # distinct buffers an item may read: below the 8 storage buffers of a WebGPU stage, for output and slack
-MAX_MEMBERS = 48  # inlined nodes of one item: bounds the recursion of lowering and the length of a shader
+MAX_MEMBERS = 48  # inlined nodes of one item but numbers: bounds the length of a shader
 MAX_DIAMOND = 24  # elementwise nodes between a fork in an epilogue and the node where its branches join
 CHEAP = 3  # a node of at most this cost may be recomputed instead of stored
 
@@ -216,7 +216,7 @@ class Fusion:
             if len(members) >= MAX_DIAMOND or len(state.leaves) + sum(leaves.values()) > self.max_inputs:
                 return False
             if not waiting and members:
-                if len(state.members) + len(members) + len(leaves) + 1 >= MAX_MEMBERS:
+                if len(state.members) + len(members) + sum(leaves.values()) + 1 >= MAX_MEMBERS:
                     return False
                 self.inside.update(members)
                 return True
@@ -239,7 +239,8 @@ class Fusion:
                 break
             if not self._store_one(node):
                 break
-        members[id(node)] = cost(node)
+        if node.op != "full":  # a number in the text
+            members[id(node)] = cost(node)
         return State("inline", leaves, members)
 
     def _anew(self, node):

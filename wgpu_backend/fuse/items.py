@@ -52,7 +52,7 @@ class Stored(dict):
 
 class State:
     """What was decided of a node: its kind. leaves: ids of the nodes that its expression reads; members: the cost of
-    each node in it, by id; anchor, chain: of an epilogue, as in Item."""
+    each node in it but numbers, by id; anchor, chain: of an epilogue, as in Item."""
 
     def __init__(self, kind, leaves, members, anchor=None, chain=()):
         self.kind = kind

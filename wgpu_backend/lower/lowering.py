@@ -8,7 +8,7 @@ from emberlet import dtypes
 from emberlet.errors import refuse
 from emberlet.sizes.questions import assume_equal, known_equal, positive
 
-from ..record.node import Node
+from ..record.node import ELEMENTWISE, Node
 from ..run import storage
 from . import index as ix
 from .kernel_ir import Builder, Loop, Reduction, Slots, coordinates
@@ -25,6 +25,11 @@ def after(chain, coordinates, shape):
             coordinates = [coordinates[axis] for axis in node.arg]
         shape = node.shape
     return coordinates, shape
+
+
+def _key(place):
+    """By what the element of a node at indices is found again."""
+    return (id(place[0]), tuple([i.identity for i in place[1]]))
 
 
 class Lowering:
@@ -93,11 +98,31 @@ class Lowering:
         return [self.build.make("component", four[i].type, (whole,), i) for i in range(4)]
 
     def value(self, node, indices):
-        key = (id(node), tuple([i.identity for i in indices]))
-        found = self._memo.get(key)
-        if found is None:
-            found = self._memo[key] = self._value(node, indices)
-        return found
+        # Operands come before what is computed of them: a long chain needs no deep stack, which MicroPython does not
+        # have.
+        waiting = [(node, indices)]
+        while waiting:
+            at = waiting[-1]
+            key = _key(at)
+            if key not in self._memo:
+                left = [each for each in self._operands(at[0], at[1]) if _key(each) not in self._memo]
+                if left:
+                    left.reverse()
+                    waiting.extend(left)
+                    continue
+                self._memo[key] = self._value(at[0], at[1])
+            waiting.pop()
+        return self._memo[key]
+
+    def _operands(self, node, indices):
+        """The (node, indices) of the operands of an elementwise operation that is inlined; of other nodes none."""
+        if node.op not in ELEMENTWISE or node is self.anchor or id(node) in self._fixed:
+            return ()
+        if known_equal(node.count, 0) or (node is not self._root and id(node) in self.stored):
+            return ()
+        if len(node.srcs) == 1:
+            return ((node.srcs[0], indices),)
+        return [(s, self.spread(s, indices)) for s in node.srcs]
 
     def _value(self, node, indices):
         if node is self.anchor:
@@ -112,12 +137,16 @@ class Lowering:
             refuse("no kernel", node.op, "the wgpu, wasm or native")
         return LOWER[node.op](self, node, indices)
 
-    def operand(self, node, indices):
-        """The element of `node` that broadcasts to `indices` (NumPy's rule)."""
+    def spread(self, node, indices):
+        """The indices of the element of `node` that broadcasts to `indices` (NumPy's rule)."""
         skip = len(indices) - len(node.shape)
         # An open length is 1 here where it was taken for 1 when the shapes were broadcast.
         one = [assume_equal(n, 1, "broadcast") for n in node.shape]
-        return self.value(node, [ix.ZERO if one[i] else indices[skip + i] for i in range(len(one))])
+        return [ix.ZERO if one[i] else indices[skip + i] for i in range(len(one))]
+
+    def operand(self, node, indices):
+        """The element of `node` that broadcasts to `indices`."""
+        return self.value(node, self.spread(node, indices))
 
     def round(self, value, dtype):
         """`value` rounded or wrapped to a narrow dtype."""

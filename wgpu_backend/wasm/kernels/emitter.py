@@ -208,19 +208,18 @@ class Emitter:
 
     def _binding(self, value):
         """The number of the innermost scope that binds anything a Value depends on."""
-        found = self._levels.get(value.id)
-        if found is None:
+        for each in args_first(value, self._levels):
             found = 0
-            if value.op == "variable":
-                found = self.variables[value.attr][1]
-            elif value.op == "reduced":
+            if each.op == "variable":
+                found = self.variables[each.attr][1]
+            elif each.op == "reduced":
                 found = self.variables["reduced"][1]
-            for a in value.args:
-                found = max(found, self._binding(a))
-            for index in indices_of(value):
+            for a in each.args:
+                found = max(found, self._levels[a.id])
+            for index in indices_of(each):
                 found = max(found, self._binding_index(index))
-            self._levels[value.id] = found
-        return found
+            self._levels[each.id] = found
+        return self._levels[value.id]
 
     def _binding_index(self, index):
         found = 0
@@ -234,16 +233,15 @@ class Emitter:
 
     def loads(self, value):
         """Whether a Value reads memory."""
-        found = self._loads.get(value.id)
-        if found is None:
-            found = value.op == "load"
-            for a in value.args:
-                found = found or self.loads(a)
-            for index in indices_of(value):
+        for each in args_first(value, self._loads):
+            found = each.op == "load"
+            for a in each.args:
+                found = found or self._loads[a.id]
+            for index in indices_of(each):
                 for _, atom in index.terms:
                     found = found or self._atom_loads(atom)
-            self._loads[value.id] = found
-        return found
+            self._loads[each.id] = found
+        return self._loads[value.id]
 
     def _atom_loads(self, atom):
         if atom.kind != "digit":
@@ -266,19 +264,18 @@ class Emitter:
 
     def depends(self, value, name):
         """`index_depends` of a Value."""
-        key = (value.id, name)
-        found = self._depends.get(key)
-        if found is None:
+        known = self._depends.setdefault(name, {})
+        for each in args_first(value, known):
             found = False
-            if value.op in ("variable", "reduced"):
-                known = self.variables["reduced" if value.op == "reduced" else value.attr]
-                found = known[2] and name == self.lane
-            for a in value.args:
-                found = found or self.depends(a, name)
-            for index in indices_of(value):
+            if each.op in ("variable", "reduced"):
+                variable = self.variables["reduced" if each.op == "reduced" else each.attr]
+                found = variable[2] and name == self.lane
+            for a in each.args:
+                found = found or known[a.id]
+            for index in indices_of(each):
                 found = found or self.index_depends(index, name)
-            self._depends[key] = found
-        return found
+            known[each.id] = found
+        return known[value.id]
 
     def coefficient(self, index, name=None):
         """`stride`, but None if it is an open size."""
@@ -759,6 +756,20 @@ class Emitter:
             self.close()
         self.counters[self.lane] = known
         self._levels = {}
+
+
+def args_first(value, known):
+    """The Values whose ids are not in `known`, of `value` and what it is computed of, in such an order that the caller
+    can add each to `known` once its arguments are there. Long chains need no deep stack this way."""
+    waiting = [] if value.id in known else [value]
+    while waiting:
+        left = [a for a in waiting[-1].args if a.id not in known]
+        if left:
+            waiting.extend(left)
+        else:
+            at = waiting.pop()
+            if at.id not in known:
+                yield at
 
 
 def indices_of(value):
