@@ -21,7 +21,9 @@ try:
         raise ImportError  # its machine code is for 32-bit processors
     from . import audio_kernels_viper as _kernels
 except (ImportError, SyntaxError, ValueError):
-    from . import audio_kernels_bytecode as _kernels
+    from .bytecode import in_bytecode
+
+    _kernels = in_bytecode("audio_kernels_viper")
 
 
 def mel(frequency):

@@ -1,4 +1,4 @@
-"""Integer kernels of the log-mel front end, in machine code. audio_kernels_bytecode.py is the same for every port.
+"""Integer kernels of the log-mel front end, in machine code; bytecode.py makes the same for every port.
 
 Arrays hold 32-bit integers, which machine code of 64-bit processors would load without their sign: they take bytecode.
 No product or sum reaches 2**30.

@@ -12,7 +12,9 @@ from array import array
 try:
     from . import image_kernels_viper as _kernels
 except (ImportError, SyntaxError, ValueError):
-    from . import image_kernels_bytecode as _kernels
+    from .bytecode import in_bytecode
+
+    _kernels = in_bytecode("image_kernels_viper")
 
 FORMATS = ("gray", "rgb", "rgb565", "rgb565_swapped")
 

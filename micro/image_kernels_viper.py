@@ -1,4 +1,4 @@
-"""Kernels that shrink pictures, in machine code. image_kernels_bytecode.py is the same for every port."""
+"""Kernels that shrink pictures, in machine code; bytecode.py makes the same for every port."""
 
 # ruff: noqa: F821
 # mypy: ignore-errors

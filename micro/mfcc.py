@@ -25,7 +25,9 @@ try:
     except (ImportError, SyntaxError, ValueError):
         from . import mfcc_kernels_viper as _kernels
 except (ImportError, SyntaxError, ValueError):
-    from . import mfcc_kernels_bytecode as _kernels
+    from .bytecode import in_bytecode
+
+    _kernels = in_bytecode("mfcc_kernels_viper")
 
 GAIN, LEAST = 8368622, -463571610
 """The logarithms of the factor of `magnitudes`, less what its turns leave out on average, and of 1e-12, which is

@@ -1,4 +1,4 @@
-"""Integer kernels of MFCC, in machine code. mfcc_kernels_bytecode.py is the same for every port.
+"""Integer kernels of MFCC, in machine code; bytecode.py makes the same for every port.
 
 Numbers have up to 29 bits and a sign. Factors are in units of 2**-28; each is split into two halves of 14 bits, as is
 the number that it multiplies, of which the product of the lower halves is left out. So no product or sum reaches 2**30.

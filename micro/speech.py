@@ -23,7 +23,9 @@ try:
         raise ImportError  # its machine code is for 32-bit processors
     from . import speech_kernels_viper as _kernels
 except (ImportError, SyntaxError, ValueError):
-    from . import speech_kernels_bytecode as _kernels
+    from .bytecode import in_bytecode
+
+    _kernels = in_bytecode("speech_kernels_viper")
 
 
 class MicroFrontend(Frames):

@@ -1,4 +1,4 @@
-"""Integer kernels of the wake words' front end, in machine code. speech_kernels_bytecode.py is the same for every port.
+"""Integer kernels of the wake words' front end, in machine code; bytecode.py makes the same for every port.
 
 Arrays hold 32-bit integers, which machine code of 64-bit processors would load without their sign: they take bytecode.
 No result reaches 2**31: what is transformed has 16 bits, and each stage divides by four, so that the power in all bins

@@ -9,7 +9,6 @@ import subprocess
 import sys
 
 from . import locking
-from .generated import bytecode_kernels
 from .layout import PYPROJECT, host_files, packages, pyproject, typing_tree
 from .paths import ROOT
 from .steps import say
@@ -74,7 +73,7 @@ def check_locked() -> bool:
 
 def check_written(*, fix: bool = False) -> bool:
     """Whether every file of the tree that is written from others matches them."""
-    results = [check_generated(fix=fix), check_bytecode_kernels(fix=fix)]
+    results = [check_generated(fix=fix)]
     for name, module in WRITERS:
         results.append(tool(name, [sys.executable, "-m", module, *(["--fix"] if fix else [])]))
     return all(results)
@@ -93,15 +92,6 @@ def check_generated(*, fix: bool = False) -> bool:
     if said := (done.stdout + done.stderr).strip():
         say(f"generated from the declarations in core/functional:\n{said}")
     return done.returncode == 0
-
-
-def check_bytecode_kernels(*, fix: bool = False) -> bool:
-    """Whether micro's bytecode kernels match its viper kernels."""
-    drifted = bytecode_kernels.drifted(fix)
-    if not drifted or fix:
-        return True
-    say(f"{', '.join(drifted)}: not what the viper kernels give; run `python3 dev.py check --fix`")
-    return False
 
 
 def type_check() -> bool:

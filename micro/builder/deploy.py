@@ -25,10 +25,10 @@ HERE = Path(__file__).parent.parent
 
 HELPERS = {
     "stream": ("stream",),
-    "audio": ("audio", "frames", "audio_kernels_viper", "audio_kernels_bytecode"),
-    "mfcc": ("mfcc", "frames", "mfcc_kernels_thumb", "mfcc_kernels_viper", "mfcc_kernels_bytecode"),
-    "speech": ("speech", "frames", "speech_tables", "speech_kernels_viper", "speech_kernels_bytecode"),
-    "image": ("image", "image_kernels_viper", "image_kernels_bytecode"),
+    "audio": ("audio", "frames", "audio_kernels_viper", "bytecode"),
+    "mfcc": ("mfcc", "frames", "mfcc_kernels_thumb", "mfcc_kernels_viper", "bytecode"),
+    "speech": ("speech", "frames", "speech_tables", "speech_kernels_viper", "bytecode"),
+    "image": ("image", "image_kernels_viper", "bytecode"),
 }
 """Helper -> the files of `emberlet.micro` that it consists of."""
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import re
 from array import array
 from inspect import signature
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -86,17 +84,6 @@ print(json.dumps([out, count(), list(late.features())]))
     assert out == frames(samples, LogMel(hop=512))
     assert late == frames(samples[:480], LogMel(size=64, hop=48, count=4))[-1]
     assert allocated == 0
-
-
-@pytest.mark.parametrize("name", ["audio_kernels", "image_kernels", "mfcc_kernels"])
-def test_both_kinds_of_kernels_are_one_text(name: str) -> None:
-    """The bytecode kernels are the viper source without decorators and types."""
-    viper = Path(ROOT, "micro", f"{name}_viper.py").read_text(encoding="utf-8")
-    bytecode = Path(ROOT, "micro", f"{name}_bytecode.py").read_text(encoding="utf-8")
-    body = viper[viper.index("@micropython.viper") :].replace("@micropython.viper\n", "")
-    plain = re.sub(r": (ptr\d*|int)(?=\s*[,)])|(?<=\)) -> int", "", body)
-    squeezed = re.sub(r"\s+", "", plain).replace(",)", ")")
-    assert re.sub(r"\s+", "", bytecode[bytecode.index("def ") :]) == squeezed
 
 
 def test_samples_may_be_any_integers_but_no_floats() -> None:

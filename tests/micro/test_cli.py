@@ -336,7 +336,7 @@ def test_deploy_brings_helpers(samples: Path, tmp_path: Path, capsys: pytest.Cap
     assert "/lib/emberlet/micro" in folders
     copied = [Path(name) for name in files.split()[2:-1]]
     assert {f.name for f in copied} == {
-        f"{n}.py" for n in ("stream", "audio", "frames", "audio_kernels_viper", "audio_kernels_bytecode")
+        f"{n}.py" for n in ("stream", "audio", "frames", "audio_kernels_viper", "bytecode")
     }
     assert all(f.exists() for f in copied)
     assert main(["deploy", str(out), "--helper", "camera"]) == 2
