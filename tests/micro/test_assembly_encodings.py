@@ -22,7 +22,7 @@ from support.draws import draw
 from tools import components
 
 DRAWS = 40
-REGISTER = re.compile(r"[adnmt]2?|low|high")
+REGISTER = re.compile(r"[adhlmntu]")
 NUMBERS: dict[str, Callable[[random.Random], int]] = {
     "offset": lambda rng: 4 * rng.randrange(256) if rng.random() < 0.5 else rng.randrange(4096),
     "imm8": lambda rng: rng.randrange(256),
@@ -43,7 +43,7 @@ NUMBERS: dict[str, Callable[[random.Random], int]] = {
 
 def instructions(assembler: type[Assembler]) -> list[str]:
     """The names of the methods that append an instruction."""
-    shared = {"emit", "branch", "label", "listing", "code", "text"}
+    shared = {"register", "emit", "branch", "label", "listing", "code", "text"}
     return [n for n, _ in inspect.getmembers(assembler, inspect.isfunction) if n[0] != "_" and n not in shared]
 
 

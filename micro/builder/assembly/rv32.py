@@ -5,9 +5,7 @@ Encodings: The RISC-V Instruction Set Manual, volume I, chapters 2 (RV32I) and 1
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from .assembler import Assembler, check
+from .assembler import Assembler, check, instruction
 
 ZERO, RA, SP, GP, TP, T0, T1, T2, S0, S1, A0, A1, A2, A3, A4, A5, A6, A7 = range(18)
 T3, T4, T5, T6 = range(28, 32)
@@ -22,92 +20,39 @@ def name(register: int) -> str:
     return _NAMES[register]
 
 
-def _three(text: str, funct7: int, funct3: int) -> Callable[[Rv32, int, int, int], None]:
-    """An instruction of three registers."""
-
-    def append(self: Rv32, d: int, n: int, m: int) -> None:
-        code = funct7 << 25 | m << 20 | n << 15 | funct3 << 12 | d << 7 | 0x33
-        self._emit(f"{text} {name(d)}, {name(n)}, {name(m)}", code)
-
-    return append
-
-
-def _shift(text: str, high: int, funct3: int) -> Callable[[Rv32, int, int, int], None]:
-    """A shift by a constant."""
-
-    def append(self: Rv32, d: int, n: int, imm5: int) -> None:
-        check("a shift", imm5, range(32))
-        code = high << 25 | imm5 << 20 | n << 15 | funct3 << 12 | d << 7 | 0x13
-        self._emit(f"{text} {name(d)}, {name(n)}, {imm5}", code)
-
-    return append
+SIGNED = range(-2048, 2048)
 
 
 class Rv32(Assembler):
     """RV32IM. d: the result; n, m: operands."""
 
-    def _emit(self, text: str, code: int) -> None:
-        self.emit(text, code.to_bytes(4, "little"))
+    unit = 4
 
-    add = _three("add", 0, 0)
-    sub = _three("sub", 0x20, 0)
-    and_ = _three("and", 0, 7)
-    or_ = _three("or", 0, 6)
-    sll = _three("sll", 0, 1)
-    sra = _three("sra", 0x20, 5)
-    mul = _three("mul", 1, 0)
-    slli = _shift("slli", 0, 1)
-    srli = _shift("srli", 0, 5)
-    srai = _shift("srai", 0x20, 5)
+    def register(self, number: int) -> str:
+        return name(number)
 
-    def addi(self, d: int, n: int, imm12: int) -> None:
-        check("imm12", imm12, range(-2048, 2048))
-        self._emit(f"addi {name(d)}, {name(n)}, {imm12}", (imm12 & 0xFFF) << 20 | n << 15 | d << 7 | 0x13)
-
-    def andi(self, d: int, n: int, imm12: int) -> None:
-        check("imm12", imm12, range(-2048, 2048))
-        self._emit(f"andi {name(d)}, {name(n)}, {imm12}", (imm12 & 0xFFF) << 20 | n << 15 | 7 << 12 | d << 7 | 0x13)
-
-    def auipc(self, d: int, imm20: int) -> None:
-        """d = the program counter + 4096 * imm20."""
-        check("imm20", imm20, range(1 << 20))
-        self._emit(f"auipc {name(d)}, {imm20}", imm20 << 12 | d << 7 | 0x17)
-
-    def _load(self, text: str, funct3: int, t: int, n: int, offset: int) -> None:
-        check("an offset", offset, range(-2048, 2048))
-        self._emit(
-            f"{text} {name(t)}, {offset}({name(n)})", (offset & 0xFFF) << 20 | n << 15 | funct3 << 12 | t << 7 | 3
-        )
-
-    def lbu(self, t: int, n: int, offset: int = 0) -> None:
-        self._load("lbu", 4, t, n, offset)
-
-    def lhu(self, t: int, n: int, offset: int = 0) -> None:
-        self._load("lhu", 5, t, n, offset)
-
-    def lw(self, t: int, n: int, offset: int = 0) -> None:
-        self._load("lw", 2, t, n, offset)
-
-    def _store(self, text: str, funct3: int, t: int, n: int, offset: int) -> None:
-        check("an offset", offset, range(-2048, 2048))
-        code = (offset >> 5 & 0x7F) << 25 | t << 20 | n << 15 | funct3 << 12 | (offset & 31) << 7 | 0x23
-        self._emit(f"{text} {name(t)}, {offset}({name(n)})", code)
-
-    def sb(self, t: int, n: int, offset: int = 0) -> None:
-        self._store("sb", 0, t, n, offset)
-
-    def sw(self, t: int, n: int, offset: int = 0) -> None:
-        self._store("sw", 2, t, n, offset)
-
-    def jr(self, n: int) -> None:
-        self._emit(f"jr {name(n)}", n << 15 | 0x67)
-
-    def jalr(self, n: int) -> None:
-        """Call the address in a register. Changes ra."""
-        self._emit(f"jalr {name(n)}", n << 15 | 1 << 7 | 0x67)
-
-    def ret(self) -> None:
-        self._emit("ret", 0x00008067)
+    add = instruction("add {d}, {n}, {m}", "0000000 mmmmm nnnnn 000 ddddd 0110011")
+    sub = instruction("sub {d}, {n}, {m}", "0100000 mmmmm nnnnn 000 ddddd 0110011")
+    and_ = instruction("and {d}, {n}, {m}", "0000000 mmmmm nnnnn 111 ddddd 0110011")
+    or_ = instruction("or {d}, {n}, {m}", "0000000 mmmmm nnnnn 110 ddddd 0110011")
+    sll = instruction("sll {d}, {n}, {m}", "0000000 mmmmm nnnnn 001 ddddd 0110011")
+    sra = instruction("sra {d}, {n}, {m}", "0100000 mmmmm nnnnn 101 ddddd 0110011")
+    mul = instruction("mul {d}, {n}, {m}", "0000001 mmmmm nnnnn 000 ddddd 0110011")
+    slli = instruction("slli {d}, {n}, {imm5}", "0000000 iiiii nnnnn 001 ddddd 0010011")
+    srli = instruction("srli {d}, {n}, {imm5}", "0000000 iiiii nnnnn 101 ddddd 0010011")
+    srai = instruction("srai {d}, {n}, {imm5}", "0100000 iiiii nnnnn 101 ddddd 0010011")
+    addi = instruction("addi {d}, {n}, {imm12}", "iiiiiiiiiiii nnnnn 000 ddddd 0010011", SIGNED)
+    andi = instruction("andi {d}, {n}, {imm12}", "iiiiiiiiiiii nnnnn 111 ddddd 0010011", SIGNED)
+    # d = the program counter + 4096 * imm20
+    auipc = instruction("auipc {d}, {imm20}", "iiiiiiiiiiiiiiiiiiii ddddd 0010111")
+    lbu = instruction("lbu {t}, {offset}({n})", "oooooooooooo nnnnn 100 ttttt 0000011", SIGNED)
+    lhu = instruction("lhu {t}, {offset}({n})", "oooooooooooo nnnnn 101 ttttt 0000011", SIGNED)
+    lw = instruction("lw {t}, {offset}({n})", "oooooooooooo nnnnn 010 ttttt 0000011", SIGNED)
+    sb = instruction("sb {t}, {offset}({n})", "ooooooo ttttt nnnnn 000 ooooo 0100011", SIGNED)
+    sw = instruction("sw {t}, {offset}({n})", "ooooooo ttttt nnnnn 010 ooooo 0100011", SIGNED)
+    jr = instruction("jr {n}", "000000000000 nnnnn 000000001100111")
+    jalr = instruction("jalr {n}", "000000000000 nnnnn 000000011100111")  # call the address in a register; changes ra
+    ret = instruction("ret", "00000000000000001000000001100111")
 
     def j(self, target: str) -> None:
         """Up to 1 MB away."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from .assembler import Assembler, check
+from .assembler import Assembler, check, instruction
 
 R0, R1, R2, R3, R4, R5, R6, R7, R8, R9, R10, R11, R12, SP, LR, PC = range(16)
 
@@ -47,143 +47,74 @@ def _low(*registers: int) -> None:
         check("a low register", r, range(8))
 
 
-def _pair(text: str, opcode: int) -> Callable[[Thumb, int, int], None]:
-    """An instruction of two low registers."""
-
-    def append(self: Thumb, d: int, m: int) -> None:
-        _low(d, m)
-        self._one(f"{text} {name(d)}, {name(m)}", opcode | m << 3 | d)
-
-    return append
-
-
-def _shift(text: str, opcode: int) -> Callable[[Thumb, int, int, int], None]:
-    """A shift by a constant."""
-
-    def append(self: Thumb, d: int, m: int, imm5: int) -> None:
-        _low(d, m)
-        check("a shift", imm5, range(1, 32))
-        self._one(f"{text} {name(d)}, {name(m)}, #{imm5}", opcode | imm5 << 6 | m << 3 | d)
-
-    return append
-
-
-def _indexed(text: str, opcode: int) -> Callable[[Thumb, int, int, int], None]:
-    """A load or store at n + m."""
-
-    def append(self: Thumb, t: int, n: int, m: int) -> None:
-        _low(t, n, m)
-        self._one(f"{text} {name(t)}, [{name(n)}, {name(m)}]", opcode | m << 6 | n << 3 | t)
-
-    return append
+SHIFTS, WORDS = range(1, 32), range(0, 1024, 4)
 
 
 class Thumb(Assembler):
     """ARMv6-M."""
+
+    unit = 2
+
+    def register(self, number: int) -> str:
+        return name(number)
 
     def _one(self, text: str, half: int) -> None:
         self.emit(text, halves(half))
 
     # -- moves ---------------------------------------------------------------------------------------------------------
 
-    def mov(self, d: int, m: int) -> None:
-        """Any registers; no flags."""
-        self._one(f"mov {name(d)}, {name(m)}", 0x4600 | (d & 8) << 4 | m << 3 | d & 7)
-
-    def movs(self, d: int, imm8: int) -> None:
-        _low(d)
-        self._one(f"movs {name(d)}, #{imm8}", 0x2000 | d << 8 | check("imm8", imm8, range(256)))
+    mov = instruction("mov {d}, {m}", "01000110 d mmmm ddd")  # any registers; no flags
+    movs = instruction("movs {d}, #{imm8}", "00100 ddd iiiiiiii")
 
     # -- arithmetic ----------------------------------------------------------------------------------------------------
 
-    def adds(self, d: int, n: int, m: int) -> None:
-        _low(d, n, m)
-        self._one(f"adds {name(d)}, {name(n)}, {name(m)}", 0x1800 | m << 6 | n << 3 | d)
-
-    def subs(self, d: int, n: int, m: int) -> None:
-        _low(d, n, m)
-        self._one(f"subs {name(d)}, {name(n)}, {name(m)}", 0x1A00 | m << 6 | n << 3 | d)
-
-    def adds_imm(self, d: int, imm8: int) -> None:
-        _low(d)
-        self._one(f"adds {name(d)}, #{imm8}", 0x3000 | d << 8 | check("imm8", imm8, range(256)))
-
-    def subs_imm(self, d: int, imm8: int) -> None:
-        _low(d)
-        self._one(f"subs {name(d)}, #{imm8}", 0x3800 | d << 8 | check("imm8", imm8, range(256)))
-
-    def add(self, d: int, m: int) -> None:
-        """d += m, any registers; no flags."""
-        self._one(f"add {name(d)}, {name(m)}", 0x4400 | (d & 8) << 4 | m << 3 | d & 7)
-
-    def muls(self, d: int, n: int) -> None:
-        """d *= n."""
-        _low(d, n)
-        self._one(f"muls {name(d)}, {name(n)}, {name(d)}", 0x4340 | n << 3 | d)
-
-    def rsbs(self, d: int, n: int) -> None:
-        """d = -n."""
-        _low(d, n)
-        self._one(f"rsbs {name(d)}, {name(n)}, #0", 0x4240 | n << 3 | d)
-
-    adcs = _pair("adcs", 0x4140)
-    ands = _pair("ands", 0x4000)
-    eors = _pair("eors", 0x4040)
-    orrs = _pair("orrs", 0x4300)
-    bics = _pair("bics", 0x4380)
-    mvns = _pair("mvns", 0x43C0)
-    asrs_reg = _pair("asrs", 0x4100)
-    lsls_reg = _pair("lsls", 0x4080)
-    sxth = _pair("sxth", 0xB200)
-    uxtb = _pair("uxtb", 0xB2C0)
-    lsls = _shift("lsls", 0x0000)
-    lsrs = _shift("lsrs", 0x0800)
-    asrs = _shift("asrs", 0x1000)
+    adds = instruction("adds {d}, {n}, {m}", "0001100 mmm nnn ddd")
+    subs = instruction("subs {d}, {n}, {m}", "0001101 mmm nnn ddd")
+    adds_imm = instruction("adds {d}, #{imm8}", "00110 ddd iiiiiiii")
+    subs_imm = instruction("subs {d}, #{imm8}", "00111 ddd iiiiiiii")
+    add = instruction("add {d}, {m}", "01000100 d mmmm ddd")  # d += m, any registers; no flags
+    muls = instruction("muls {d}, {n}, {d}", "0100001101 nnn ddd")  # d *= n
+    rsbs = instruction("rsbs {d}, {n}, #0", "0100001001 nnn ddd")  # d = -n
+    adcs = instruction("adcs {d}, {m}", "0100000101 mmm ddd")
+    ands = instruction("ands {d}, {m}", "0100000000 mmm ddd")
+    eors = instruction("eors {d}, {m}", "0100000001 mmm ddd")
+    orrs = instruction("orrs {d}, {m}", "0100001100 mmm ddd")
+    bics = instruction("bics {d}, {m}", "0100001110 mmm ddd")
+    mvns = instruction("mvns {d}, {m}", "0100001111 mmm ddd")
+    asrs_reg = instruction("asrs {d}, {m}", "0100000100 mmm ddd")
+    lsls_reg = instruction("lsls {d}, {m}", "0100000010 mmm ddd")
+    sxth = instruction("sxth {d}, {m}", "1011001000 mmm ddd")
+    uxtb = instruction("uxtb {d}, {m}", "1011001011 mmm ddd")
+    lsls = instruction("lsls {d}, {m}, #{imm5}", "00000 iiiii mmm ddd", SHIFTS)
+    lsrs = instruction("lsrs {d}, {m}, #{imm5}", "00001 iiiii mmm ddd", SHIFTS)
+    asrs = instruction("asrs {d}, {m}, #{imm5}", "00010 iiiii mmm ddd", SHIFTS)
+    cmp_imm = instruction("cmp {n}, #{imm8}", "00101 nnn iiiiiiii")
+    _cmp_low = instruction("cmp {n}, {m}", "0100001010 mmm nnn")
+    _cmp_any = instruction("cmp {n}, {m}", "01000101 n mmmm nnn")
 
     def cmp(self, n: int, m: int) -> None:
-        if n < 8 and m < 8:
-            self._one(f"cmp {name(n)}, {name(m)}", 0x4280 | m << 3 | n)
-        else:
-            self._one(f"cmp {name(n)}, {name(m)}", 0x4500 | (n & 8) << 4 | m << 3 | n & 7)
-
-    def cmp_imm(self, n: int, imm8: int) -> None:
-        _low(n)
-        self._one(f"cmp {name(n)}, #{imm8}", 0x2800 | n << 8 | check("imm8", imm8, range(256)))
+        (self._cmp_low if n < 8 and m < 8 else self._cmp_any)(n, m)
 
     # -- loads and stores ----------------------------------------------------------------------------------------------
 
-    def _memory(self, text: str, opcode: int, t: int, n: int, offset: int, scale: int) -> None:
-        _low(t, n)
-        check("an offset", offset, range(0, 32 * scale, scale))
-        self._one(f"{text} {name(t)}, [{name(n)}, #{offset}]", opcode | offset // scale << 6 | n << 3 | t)
-
-    def _word(self, text: str, opcode: int, t: int, n: int, offset: int) -> None:
-        if n != SP:
-            self._memory(text, opcode, t, n, offset, 4)
-            return
-        check("an offset", offset, range(0, 1024, 4))
-        _low(t)
-        self._one(f"{text} {name(t)}, [sp, #{offset}]", 0x3000 + opcode | t << 8 | offset // 4)
+    _ldr = instruction("ldr {t}, [{n}, #{offset}]", "01101 ooooo nnn ttt", range(0, 128, 4))
+    _str = instruction("str {t}, [{n}, #{offset}]", "01100 ooooo nnn ttt", range(0, 128, 4))
+    _ldr_sp = instruction("ldr {t}, [sp, #{offset}]", "10011 ttt oooooooo", WORDS)
+    _str_sp = instruction("str {t}, [sp, #{offset}]", "10010 ttt oooooooo", WORDS)
+    ldrb = instruction("ldrb {t}, [{n}, #{offset}]", "01111 ooooo nnn ttt")
+    ldrh = instruction("ldrh {t}, [{n}, #{offset}]", "10001 ooooo nnn ttt", range(0, 64, 2))
+    strb = instruction("strb {t}, [{n}, #{offset}]", "01110 ooooo nnn ttt")
+    ldr_reg = instruction("ldr {t}, [{n}, {m}]", "0101100 mmm nnn ttt")
+    ldrsh_reg = instruction("ldrsh {t}, [{n}, {m}]", "0101111 mmm nnn ttt")
+    ldrb_reg = instruction("ldrb {t}, [{n}, {m}]", "0101110 mmm nnn ttt")
+    strb_reg = instruction("strb {t}, [{n}, {m}]", "0101010 mmm nnn ttt")
+    add_from_sp = instruction("add {d}, sp, #{offset}", "10101 ddd oooooooo", WORDS)  # d = sp + offset
 
     def ldr(self, t: int, n: int, offset: int = 0) -> None:
-        self._word("ldr", 0x6800, t, n, offset)
+        self._ldr_sp(t, offset) if n == SP else self._ldr(t, n, offset)
 
     def str_(self, t: int, n: int, offset: int = 0) -> None:
-        self._word("str", 0x6000, t, n, offset)
-
-    def ldrb(self, t: int, n: int, offset: int = 0) -> None:
-        self._memory("ldrb", 0x7800, t, n, offset, 1)
-
-    def ldrh(self, t: int, n: int, offset: int = 0) -> None:
-        self._memory("ldrh", 0x8800, t, n, offset, 2)
-
-    def strb(self, t: int, n: int, offset: int = 0) -> None:
-        self._memory("strb", 0x7000, t, n, offset, 1)
-
-    ldr_reg = _indexed("ldr", 0x5800)
-    ldrsh_reg = _indexed("ldrsh", 0x5E00)
-    ldrb_reg = _indexed("ldrb", 0x5C00)
-    strb_reg = _indexed("strb", 0x5400)
+        self._str_sp(t, offset) if n == SP else self._str(t, n, offset)
 
     def _several(self, text: str, opcode: int, n: int, registers: Sequence[int]) -> None:
         _low(n, *registers)
@@ -232,40 +163,18 @@ class Thumb(Assembler):
     def add_sp(self, size: int) -> None:
         self._move_sp("add", 0xB000, size)
 
-    def add_from_sp(self, d: int, offset: int) -> None:
-        """d = sp + offset."""
-        _low(d)
-        check("an offset", offset, range(0, 1024, 4))
-        self._one(f"add {name(d)}, sp, #{offset}", 0xA800 | d << 8 | offset // 4)
-
     # -- other cores ---------------------------------------------------------------------------------------------------
 
-    def wfe(self) -> None:
-        """Sleep until an event, if there was none."""
-        self._one("wfe", 0xBF20)
-
-    def sev(self) -> None:
-        """An event for every core."""
-        self._one("sev", 0xBF40)
-
-    def dmb(self) -> None:
-        """Memory accesses before it come before those after it."""
-        self.emit("dmb", halves(0xF3BF, 0x8F5F))
-
-    def dsb(self) -> None:
-        """Memory accesses before it are complete."""
-        self.emit("dsb", halves(0xF3BF, 0x8F4F))
+    wfe = instruction("wfe", "1011111100100000")  # sleep until an event, if there was none
+    sev = instruction("sev", "1011111101000000")  # an event for every core
+    dmb = instruction("dmb", "11110011101111111000111101011111")  # memory accesses before it come before those after it
+    dsb = instruction("dsb", "11110011101111111000111101001111")  # memory accesses before it are complete
 
     # -- branches ------------------------------------------------------------------------------------------------------
 
-    def bx(self, m: int) -> None:
-        """To the address in a register, its lowest bit set."""
-        self._one(f"bx {name(m)}", 0x4700 | m << 3)
-
-    def blx(self, m: int) -> None:
-        """Call the address in a low register, its lowest bit set. Changes lr."""
-        _low(m)
-        self._one(f"blx {name(m)}", 0x4780 | m << 3)
+    bx = instruction("bx {m}", "010001110 mmmm 000")  # to the address in a register, its lowest bit set
+    # call the address in a low register, its lowest bit set; changes lr
+    blx = instruction("blx {m}", "0100011110 mmm 000")
 
     def bl(self, target: str) -> None:
         """Up to 4 MB away. Changes lr."""
