@@ -15,12 +15,11 @@ import pyarrow as pa
 import pytest
 from emberlet.batch import Predictor, ray_cluster, scoring
 from emberlet.batch.files import File, Part
-from emberlet.batch.output_folder import begin, read_record, write_record
+from emberlet.batch.output_folder import begin, read_record
 from emberlet.batch.rows import Reading
-from emberlet.errors import EmberletError, FormatError
+from emberlet.errors import EmberletError
 from pyarrow import fs as arrow_fs
 from pyarrow import parquet
-from support.ray_stand_in import Actor
 
 from tools.paths import ROOT
 
@@ -40,30 +39,6 @@ def array_part(folder: Path, rows: int) -> Part:
     path = str(folder / "a.npy")
     file = File(path, path, 0, os.path.getsize(path), 1)
     return Part(".npy", (file,), 0, rows)
-
-
-@pytest.mark.parametrize(("done", "after"), [(0, ""), (3, " (after 3 rows, which were read)")])
-def test_a_part_that_fails_stops_the_run_or_is_noted(
-    done: int, after: str, ray_stand_in: Any, monkeypatch: Any
-) -> None:
-    module = parts_of_ray(ray_stand_in)
-
-    def tables(part: Part, reading: Reading) -> Iterator[pa.Table]:
-        if done:
-            yield pa.table({"x": [0] * 1})
-            yield pa.table({"x": [0] * (done - 1)})
-        raise FormatError("/d/a.csv: line 3 is broken\nmore")
-
-    monkeypatch.setattr(module, "tables", tables)
-    part = Part("CSV", (File("/d/a.csv", "/d/a.csv", 0, 9, 1),), 0, None)
-    tally = Actor(module.Tally())
-    assert sum(len(t) for t in module._read(part, None, True, tally)) == done
-    assert tally.skipped.remote() == [("/d/a.csv", -1, f"line 3 is broken{after}")]
-    assert tally.failure.remote() is None
-    with pytest.raises(FormatError, match="line 3"):
-        list(module._read(part, None, False, tally))
-    assert tally.failure.remote() == "/d/a.csv: line 3 is broken"
-    assert len(tally.skipped.remote()) == 1
 
 
 # -- the pipeline
@@ -113,42 +88,6 @@ def test_a_job_that_is_done_starts_nothing_and_drops_a_checkpoint_that_was_left(
     found = scoring.run(work)
     assert (found.rows, found.files, found.seconds, found.workers, found.skipped) == (3, 2, 0.0, 0, [])
     assert not Path(work.folder + ".checkpoint").exists()
-
-
-@pytest.mark.parametrize("resumed", [False, True])
-@pytest.mark.parametrize("address", [None, "h:1"])
-def test_a_run_records_that_it_is_done_and_drops_its_checkpoint(
-    resumed: bool, address: str | None, tmp_path: Path, monkeypatch: Any
-) -> None:
-    work = job(tmp_path)
-    stored = Path(work.folder + ".checkpoint")
-    begin(LOCAL, work.folder)
-    (stored / "rows").mkdir()
-    if resumed:
-        write_record(LOCAL, work.folder, {**work.record, "done": False})
-    seen: list[Any] = []
-
-    @contextmanager
-    def connected(*args: Any) -> Iterator[int]:
-        seen.append(args)
-        yield 3
-
-    def scored(of: Any, workers: int, cpus: float, gpus: float, elsewhere: bool, report: Any) -> Any:
-        assert read_record(LOCAL, of.folder) == {"emberlet score": 1, "done": False}
-        assert (stored / "rows").exists() is resumed  # what lies beside a folder that is gone is of an earlier run
-        seen.append((workers, cpus, gpus, elsewhere, report))
-        parquet.write_table(pa.table({"x": [1, 2]}), Path(of.folder) / "a.parquet")
-        return [("a", 1, "why")]
-
-    monkeypatch.setattr(ray_cluster, "connected", connected)
-    monkeypatch.setattr(scoring, "_scored", scored)
-    report = print
-    found = scoring.run(work, address=address, workers=5, cpus=2, gpus=1, report=report, quiet=True)  # type: ignore[arg-type]
-    assert seen == [(address, 5, 2, 1, True), (3, 2, 1, address is not None, report)]
-    assert (found.rows, found.files, found.workers, found.skipped) == (2, 1, 3, [("a", 1, "why")])
-    assert 0 <= found.seconds < 60
-    assert read_record(LOCAL, work.folder) == {"emberlet score": 1, "done": True}
-    assert not stored.exists()
 
 
 @pytest.mark.parametrize("skipped", [[], [("a", 1, "why"), ("b", 2, "no")]])

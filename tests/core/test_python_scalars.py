@@ -12,37 +12,8 @@ from emberlet import functional as F
 from emberlet.python_backend import activations, casts
 from emberlet.python_backend.buffers import Borrowed, borrow, run
 from emberlet.python_backend.sequences import join
-from support.rows import every
 
 INF, NAN = math.inf, math.nan
-
-
-COMPARISONS = "equal not_equal less less_equal greater greater_equal logical_and logical_or logical_xor".split()
-
-
-@every("name", COMPARISONS)
-@pytest.mark.parametrize("dtype", ["float32", "int8", "bool"])
-def test_comparisons_of_every_pair_are_numpys(name, dtype):
-    values = [0, 1] if dtype == "bool" else [-1, 0, 1, 2] + ([NAN, INF] if dtype == "float32" else [])
-    a, b = np.meshgrid(np.array(values, dtype), np.array(values, dtype))
-    x, y = emberlet.asarray(a, backend="python"), emberlet.asarray(b, backend="python")
-    if name.startswith("logical"):
-        x, y, a, b = x != 0, y != 0, a != 0, b != 0
-    found = getattr(F, name)(x, y)
-    assert found.dtype.name == "bool"
-    assert found.tolist() == getattr(np, name)(a, b).tolist()
-    kernel = {"equal": "eq", "not_equal": "ne", "less": "lt", "less_equal": "le", "greater": "gt",
-              "greater_equal": "ge"}.get(name, name)  # fmt: skip
-    assert x.backend.binary(kernel, x, y).tolist() == found.tolist()
-
-
-def test_questions_about_floats():
-    x = F.asarray([0.0, -0.0, 1.0, INF, -INF, NAN], backend="python")
-    assert F.isnan(x).tolist() == [False] * 5 + [True]
-    assert F.isinf(x).tolist() == [False, False, False, True, True, False]
-    assert F.isfinite(x).tolist() == [True, True, True, False, False, False]
-    assert F.logical_not(x != 0).tolist() == [True, True, False, False, False, False]
-    assert x.backend.unary("logical_not", x).tolist() == [True, True, False, False, False, False]
 
 
 @pytest.mark.parametrize("micro", [False, True])

@@ -50,37 +50,6 @@ def test_the_largest_few(backend):
     assert [v.tolist() for v in x.max_with_indices(1)] == [[[3.0]], [[0]]]
 
 
-@settings(**SETTINGS)
-@given(
-    a=hnp.arrays(np.int32, st.integers(0, 8), elements=st.integers(-3, 3)),
-    v=hnp.arrays(np.int32, (2, 3), elements=st.integers(-4, 4)),
-)
-def test_places_in_a_sorted_tensor(backend, a, v):
-    a = np.sort(a)
-    for side in ("left", "right"):
-        same(emberlet.searchsorted(tensor(a), tensor(v), side=side), np.searchsorted(a, v, side))
-    same(
-        emberlet.searchsorted(tensor(a[::-1].copy()), tensor(v), sorter=tensor(np.arange(a.size)[::-1].copy())),
-        np.searchsorted(a, v),
-    )
-
-
-@settings(**SETTINGS)
-@given(a=float_arrays)
-def test_unique_elements(backend, a):
-    values, indices, inverse, counts = np.unique(
-        a, return_index=True, return_inverse=True, return_counts=True, equal_nan=False
-    )
-    found = emberlet.unique_all(tensor(a))
-    same(found.values, values)
-    same(found.indices, indices)
-    same(found.inverse_indices, inverse.reshape(a.shape))
-    same(found.counts, counts)
-    same(emberlet.unique_values(tensor(a)), values)
-    same(emberlet.unique_counts(tensor(a)).counts, counts)
-    same(emberlet.unique_inverse(tensor(a)).values, values)
-
-
 def test_unique_slices_in_order_of_appearance(backend):
     a = np.array([[2, 1], [1, 3], [2, 1], [0, 5]])
     values, indices, inverse, counts = F.unique(tensor(a), axis=0)
@@ -90,9 +59,3 @@ def test_unique_slices_in_order_of_appearance(backend):
     values, indices, inverse, counts = F.unique(tensor(a), axis=0, sorted=False)
     assert values.tolist() == [[2, 1], [1, 3], [0, 5]]
     assert (indices.tolist(), inverse.tolist(), counts.tolist()) == ([0, 1, 3], [0, 1, 0, 2], [2, 1, 1])
-
-
-def test_membership(backend):
-    a = np.array([[1, 2], [3, 4]])
-    same(F.isin(tensor(a), tensor(np.array([2, 3, 9]))), np.isin(a, [2, 3, 9]))
-    same(F.isin(tensor(a), tensor(np.array([2])), invert=True), ~np.isin(a, [2]))

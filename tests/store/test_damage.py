@@ -74,10 +74,11 @@ def test_any_bytes_are_read_or_refused(kind, data, headed):
 
 
 @pytest.mark.parametrize("kind", sorted(SEEDS))
-def test_every_cut_is_refused_or_read(kind):
+def test_every_cut_and_changed_byte_is_refused_or_read(kind):
     for format, data in SEEDS[kind]:
-        for end in range(0, len(data), max(1, len(data) // 150)):
-            read(data[:end], format or kind)
+        for at in range(0, len(data), max(1, len(data) // 150)):
+            read(data[:at], format or kind)
+            read(bytes([*data[:at], (data[at] + 1) % 256, *data[at + 1 :]]), format or kind)
 
 
 def u32(n: int) -> bytes:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import lzma
 import os
@@ -88,18 +87,6 @@ def test_packed_layers_compute_what_their_fakes_do(bits, mode, level):
     assert fake.layers[0].weight.real.val().tolist() == net.layers[0].weight.val().tolist()
 
 
-@pytest.mark.needs("gpu-driver")
-def test_packed_layers_run_on_the_python_backend_and_the_gpu(wgpu_adapter):
-    net = Net("numpy")
-    net.quantize_weights(4, "affine", 4)
-    x = RNG.normal(size=(3, 10)).astype(np.float32)
-    wanted = np.asarray(net(emberlet.asarray(x, backend="numpy")))
-    for backend in ("python", "wgpu"):
-        moved = net.fork(backend)
-        found = np.asarray(moved(emberlet.asarray(x, backend=backend)))
-        np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4)
-
-
 ON_A_DEVICE = """
 import sys
 import emberlet
@@ -124,16 +111,6 @@ def test_packed_layers_run_on_micropython(unix_port, tmp_path):
     said = unix_port.run(ON_A_DEVICE, [tmp_path], heap="2M", files=[tmp_path]).check().stdout
     found = [json.loads(line) for line in said.splitlines()]
     np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5)
-
-
-def test_packed_layers_are_saved_and_loaded(tmp_path):
-    net, again = Net(), Net()
-    for one in (net, again):
-        one.quantize_weights(4, "affine", 4)
-    net.save_into(tmp_path / "q.safetensors")
-    again.load_from(tmp_path / "q.safetensors")
-    x = emberlet.asarray(RNG.normal(size=(3, 10)).astype(np.float32))
-    assert np.array_equal(again(x), net(x))
 
 
 def test_some_layers_are_chosen_and_shared_ones_stay_shared():
@@ -220,15 +197,6 @@ def test_a_quantized_tensor_that_cannot_be_read_is_not_copied_either(change, tmp
     with pytest.raises(FormatError, match="tensor 'w'"):
         store.store_of(pack).save(tmp_path / "old.bpk")
     assert (tmp_path / "old.bpk").read_bytes() == b"old"
-
-
-def test_a_quantized_file_loads_into_the_module_it_was_made_from():
-    net, again = Net(), Net()
-    file = io.BytesIO()
-    store.from_module(net).quantize(8, "channel").save(file)
-    again.load_from(file.getvalue())
-    assert np.abs(np.asarray(again.layers[0].weight.val()) - np.asarray(net.layers[0].weight.val())).max() < 0.01
-    assert again.layers[0].weight.dtype is emberlet.float32
 
 
 def test_blocks_that_a_scheme_cannot_say_are_refused():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import struct
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +13,6 @@ from emberlet import dtypes, nn, store
 from emberlet.errors import FormatError
 from emberlet.module import Module
 from emberlet.param.identity import ParamId
-from support.small_files import plain
 
 SAID = {"float": "f32", "int": "i32", "format": "burn_core::record::NamedMpk", "version": "0.16.0", "settings": "Full"}
 
@@ -43,6 +43,13 @@ def packed(value: object) -> bytes:
 def param(array: np.ndarray, dtype: str, id: str | None = None) -> dict[str, object]:
     data = {"bytes": array.tobytes(), "shape": list(array.shape), "dtype": dtype}
     return {"id": id or str(ParamId(7)), "param": data}
+
+
+def plain(value: Any) -> Any:
+    """As JSON writes it: bytes are numbers."""
+    if isinstance(value, dict):
+        return {k: plain(v) for k, v in value.items()}
+    return [plain(v) for v in value] if isinstance(value, (list, bytes)) else value
 
 
 WEIGHT = np.arange(6, dtype=np.float32).reshape(2, 3)

@@ -8,47 +8,13 @@ import pytest
 from emberlet import dtypes
 from emberlet.errors import BackendError, UnsupportedError
 from emberlet.wgpu_backend import WgpuBackend, tuning
-from emberlet.wgpu_backend.kernels import launch, loop, scan
+from emberlet.wgpu_backend.kernels import launch
 from emberlet.wgpu_backend.kernels.attention import serves
 from emberlet.wgpu_backend.kernels.launch_pages import over_pages
-from emberlet.wgpu_backend.kernels.table import Options
 from emberlet.wgpu_backend.lower.contraction import problem
-from emberlet.wgpu_backend.lower.tiles import Tile, candidates, problem_key
+from emberlet.wgpu_backend.lower.tiles import candidates
 from emberlet.wgpu_backend.render import wgsl
 from support.rows import every
-
-
-@pytest.mark.parametrize(
-    "groups, found, text",
-    [
-        (0, (1, 1, 1), "group.x"),
-        (1, (1, 1, 1), "group.x"),
-        (65535, (65535, 1, 1), "group.x"),
-        (65536, (65535, 2, 1), "(group.x + group.y * 65535u)"),
-        (131070, (65535, 2, 1), "(group.x + group.y * 65535u)"),
-        (131071, (65535, 3, 1), "(group.x + group.y * 65535u)"),
-        (65535**2, (65535, 65535, 1), "(group.x + group.y * 65535u)"),
-        (65535**2 + 1, (65535, 65535, 2), "((group.x + group.y * 65535u) + group.z * 4294836225u)"),
-        (2 * 65535**2 + 1, (65535, 65535, 3), "((group.x + group.y * 65535u) + group.z * 4294836225u)"),
-    ],
-)
-def test_workgroups_are_spread_over_three_dimensions_of_65535(groups: int, found: Any, text: str) -> None:
-    assert loop.spread(groups) == found
-    assert loop.flat(groups, "lane", 0) == text
-    assert loop.flat(groups, "lane", 64) == f"{text} * 64u + lane"
-
-
-def test_which_reductions_and_scans_get_a_workgroup_for_each_result() -> None:
-    for software, least in [(False, [(128, 2048), (1024, 16384)]), (True, [(1024, 1), (8192, 32)])]:
-        for length, results in least:
-            assert loop.wants_group(results, length, software)
-            assert not loop.wants_group(results, length - 1, software)
-            assert not loop.wants_group(results + 1, length, software)
-    for software in (False, True):
-        assert loop.wants_group(1 << 20, 60001, software) and not loop.wants_group(1 << 20, 60000, software)
-        assert scan.wants_group(1 << 20, 60001, software) and not scan.wants_group(1 << 20, 60000, software)
-        assert scan.wants_group(511, 128, software) == (not software)
-        assert not scan.wants_group(512, 128, software) and not scan.wants_group(511, 127, software)
 
 
 def node(shape: tuple[int, ...]) -> Any:
@@ -100,18 +66,6 @@ def test_the_best_tiles_of_products_fit_the_device(shape: tuple[int, ...], kind:
     assert all(tuning._is_tile(tile.numbers()) for tile in found)
 
 
-def test_a_tile_that_was_given_or_measured_is_taken() -> None:
-    options, found = Options("gpu"), product(8, 8, 8)
-    assert options.measured(found) is None
-    options.tiles = {problem_key(found): Tile(1, 2, 3, 4)}
-    assert options.measured(found).numbers() == [1, 2, 3, 4, 0, 1]
-    assert options.measured(product(8, 8, 9)) is None
-    options.tile = Tile(2, 2, 2, 2)
-    assert options.measured(found) is options.tile and options.measured(node((8, 8))) is None
-    assert repr(Tile(1, 2, 3, 4)) == "1x2u3w4s1" and repr(Tile(0, 0, 0, 0, 2)) == "blocks of 128"
-    assert problem_key(found) == "matmul float32 1x8x8 1x8x8"
-
-
 # -- kernels of your own ----------------------------------------------------------------------------------------------
 
 BINDING = "@group(0) @binding({}) var<storage, {}> {}: array<f32>;\n"
@@ -121,20 +75,6 @@ HEAD = BINDING.format(0, "read", "in0") + BINDING.format(1, "read_write", "out")
 def prepared(source: str, groups: Any, values: Any = None) -> Any:
     inputs = [WgpuBackend(planning=True)._tensor("input", (), 0, dtypes.float32, (3, 4))] if "in0:" in source else []
     return launch.prepared("k", source, inputs, "f32", (3, 4), groups, values)
-
-
-def test_workgroups_of_a_kernel_of_ones_own() -> None:
-    text = "{{ bindings }}\n@compute @workgroup_size({{ workgroup }}) fn main() { out[{{ flat }}] = {{ count }}f; }"
-    found, groups, _ = prepared(text, (130, 64))
-    assert groups == (3, 1, 1)
-    assert "@workgroup_size(64) fn main() { out[group.x * 64u + lane] = 12f; }" in found
-    assert "@group(0) @binding(0) var<storage, read_write> out: array<f32>;" in found
-    assert prepared(text, (1, 1))[1] == (1, 1, 1)
-    assert prepared("\n" + HEAD + "out[0] = in0[0];", [2, 3, 4])[1] == (2, 3, 4)
-    for groups, why in [((5, 0), "at least one invocation, not 0"), ((5, -1), "not -1"), ((1,), r"not \(1,\)"),
-                        ((1, 1, 1, 1), "groups are")]:  # fmt: skip
-        with pytest.raises(BackendError, match=why):
-            prepared(text, groups)
 
 
 @pytest.mark.parametrize("body, unused", [
@@ -187,32 +127,6 @@ def test_only_arrays_of_several_pages_are_rewritten() -> None:
 
 
 # -- texts ------------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("value, type, wanted", [
-    (0, "bool", "false"), (2, "bool", "true"), (-1, "i32", "(-1)"), (0, "i32", "0"),
-    (1 << 31, "i32", "i32(-2147483647 - 1)"),
-    ((1 << 31) - 1, "i32", "2147483647"), (1 << 32, "i32", "0"), (-1, "u32", "4294967295u"), (3.7, "u32", "3u"),
-    (1, "f32", "1.0"), (-0.5, "f32", "(-0.5)"), (1e30, "f32", "1e+30"), (-1e30, "f32", "(-1e+30)"), (0.0, "f32", "0.0"),
-    (-0.0, "f32", "from_bits(0x80000000u)"), (float("inf"), "f32", "from_bits(0x7f800000u)"),
-    (float("nan"), "f32", "from_bits(0x7fc00000u)"), (1e-40, "f32", "from_bits(0x000116c2u)"),
-    (3.4028234663852886e38, "f32", "from_bits(0x7f7fffffu)"), (3.4028232635611926e38, "f32", "3.4028232635611926e+38"),
-    (1.1754943508222875e-38, "f32", "1.1754943508222875e-38"), (16777216.0, "f32", "16777216.0"),
-])  # fmt: skip
-def test_numbers_in_wgsl(value: float, type: str, wanted: str) -> None:
-    assert wgsl.literal(value, type) == wanted
-
-
-@pytest.mark.parametrize("op, type, wanted", [
-    ("abs", "u32", "{0}"), ("neg", "u32", "0u - {0}"), ("abs", "i32", "abs({0})"), ("logical_not", "i32", "{0} == 0"),
-    ("logical_not", "u32", "{0} == 0u"), ("logical_not", "f32", "{0} == 0.0"), ("logical_not", "bool", "!{0}"),
-    ("logical_xor", "i32", "!({0} == 0) != !({1} == 0)"), ("logical_and", "u32", "!({0} == 0u) && !({1} == 0u)"),
-    ("logical_or", "f32", "!({0} == 0.0) || !({1} == 0.0)"), ("pow", "i32", "pow_i32({0}, {1})"),
-    ("erf", "f32", "erf_f32({0})"), ("maximum", "f32", "maximum_f32({0}, {1})"), ("div", "u32", "div_u32({0}, {1})"),
-    ("div", "f32", "{0} / {1}"), ("add", "bool", "{0} || {1}"),
-])  # fmt: skip
-def test_operations_in_wgsl(op: str, type: str, wanted: str) -> None:
-    assert wgsl.pattern(op, type) == wanted
 
 
 @pytest.mark.parametrize("op, type", [("erf", "i32"), ("exp", "u32")])
