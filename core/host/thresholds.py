@@ -28,6 +28,9 @@ SMALL: dict[str, Any] = {
     # Elementwise chains run block by block.
     f"{_PLANS}blocks:LONG": 64,
     f"{_PLANS}blocks:BLOCK": 48,
+    f"{_PLANS}blocks:FEWEST": 2,
+    f"{_PLANS}blocks:ROWS": 2,
+    f"{_PLANS}steps:FAR": 64,
     # Buffers are reserved by the system.
     f"{_PLANS}memory:RESERVED": 64,
     # Products and convolutions have forms of their own.

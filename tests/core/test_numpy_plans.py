@@ -8,8 +8,10 @@ import emberlet
 import numpy as np
 import pytest
 from emberlet import functional as F
-from emberlet.host.numpy_backend.compile import compile, memory, steps
+from emberlet.host.numpy_backend.compile import blocks, compile, memory, steps
+from emberlet.host.numpy_backend.compile.plan import Plan
 from emberlet.host.numpy_backend.compile.steps import Step
+from support.rows import every
 
 
 def test_steps_are_printed() -> None:
@@ -27,3 +29,18 @@ def test_a_process_without_more_mappings_plans_too(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(memory.mmap, "mmap", refused)
     x = emberlet.asarray(np.arange(1 << 16, dtype=np.float32), backend="numpy")
     np.testing.assert_array_equal(np.asarray(compile(lambda x: x * 2, x)(x)), np.asarray(x) * 2)
+
+
+@every("shape", [(41, 4), (41, 1), (4,), (1, 4), (1,), (3, 1, 1), (3, 1, 4), (3, 41, 4)])
+def test_constants_of_blocks_broadcast(shape: tuple[int, ...]) -> None:
+    rng = np.random.default_rng(0)
+    x, scale, shift = (rng.normal(size=s).astype(np.float32) for s in ((3, 41, 4), shape, shape[-1:]))
+    with pytest.MonkeyPatch.context() as patch:
+        for name, small in (("BLOCK", 256), ("LONG", 4)):
+            patch.setattr(blocks, name, small)
+        for name in ("REPEATED", "FAR"):
+            patch.setattr(steps, name, 4)
+        plan = compile(lambda x: F.relu(x * scale + shift), x)
+    made = plan.plan()
+    assert isinstance(made, Plan) and len(made.steps) > 3, "it is not cut"
+    np.testing.assert_array_equal(np.asarray(plan(x)), np.maximum(x * scale + shift, 0))

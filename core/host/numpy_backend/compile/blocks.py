@@ -15,6 +15,8 @@ from .steps import Step, arrays_in, part
 
 BLOCK = 1 << 17  # bytes of each array that a block covers
 LONG = 1 << 18  # minimum bytes of an array for its chain to be split
+FEWEST = 4  # blocks from which on a constant as long as a block is read often enough to stay in the cache
+ROWS = 8  # of a block, at least, to which the same constants belong
 
 
 def grouped(steps: list[Step], buffers: Buffers, kept: list[Array]) -> list[list[Step]]:
@@ -106,6 +108,8 @@ def _cut(steps: list[Step], buffers: Buffers, uses: dict[int, int], needed: set[
     if block == shape:
         return steps
     own = _uses_of(steps, buffers)
+    many = FEWEST * count <= math.prod(shape[: axis + 1])
+    constants = _repeated(steps, block, axis, buffers) if many else {}
     # A buffer that no other step uses only needs the memory of one block.
     inner: dict[int, Array] = {}
     for s in steps:
@@ -122,11 +126,27 @@ def _cut(steps: list[Step], buffers: Buffers, uses: dict[int, int], needed: set[
             small = (*(slice(0, 1) for _ in lead), slice(0, stop - start))
             for s in steps:
                 args = tuple(
-                    _part(a, len(shape), place, inner.get(id(buffers.of(a))), small) if isinstance(a, np.ndarray) else a
+                    _part(a, len(shape), place, constants.get(id(a), inner.get(id(buffers.of(a)))), small)
+                    if isinstance(a, np.ndarray)
+                    else a
                     for a in s.args
                 )
                 out.append(Step(s.function, args, (args[-1],), args[-1]))
     return out
+
+
+def _repeated(steps: list[Step], block: tuple[int, ...], axis: int, buffers: Buffers) -> dict[int, Array]:
+    """id of a constant -> it as long as a block, for those that are the same in each block: NumPy takes up to three
+    times as long for many short rows as for one. axis: along which blocks follow each other."""
+    found: dict[int, Array] = {}
+    for step in steps:
+        for x in step.args[:-1] if isinstance(step.function, np.ufunc) else ():
+            if not isinstance(x, np.ndarray) or x.size < 2 or buffers.of(x) is not None:
+                continue
+            same = all(n == 1 for n in x.shape[: max(0, axis + 1 - len(block) + x.ndim)])
+            if same and x.size * ROWS <= math.prod(block):
+                found[id(x)] = np.broadcast_to(x, block).copy()
+    return found
 
 
 def _part(x: Array, rank: int, place: tuple[slice, ...], inner: Array | None, small: tuple[slice, ...]) -> Array:

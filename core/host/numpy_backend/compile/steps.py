@@ -20,6 +20,7 @@ from .operands import needed_calls
 from .tracing import Call, Value
 
 REPEATED = 1 << 15  # maximum bytes of a constant that is repeated
+SHORT, FAR = 32, 1 << 18  # of a row of at most as many elements, which takes NumPy three times as long
 
 
 class Step:
@@ -303,8 +304,11 @@ class Writer:
         self.steps.append(Step(_INTO.get(function, function), args, (args[-1],), args[-1]))
 
     def _repeated(self, x: Any, out: Array) -> Any:
-        """A constant as it broadcasts over a small result: NumPy takes longer for many short rows than for one."""
-        if not isinstance(x, np.ndarray) or x.size < 2 or x.shape == out.shape or out.size * x.itemsize > REPEATED:
+        """A constant as it broadcasts over a small result: NumPy takes longer for many short rows than for one. Over a
+        large one it is as long as a block (blocks.py)."""
+        if not isinstance(x, np.ndarray) or x.size < 2 or x.shape == out.shape:
+            return x
+        if out.size * x.itemsize > (FAR if x.size == x.shape[-1] <= SHORT else REPEATED):
             return x
         if self.buffers.of(x) is not None or not out.flags.c_contiguous:
             return x
