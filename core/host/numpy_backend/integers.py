@@ -87,23 +87,25 @@ def find_levels(
 ) -> None:
     """Write what dynamic_quantize_linear gives of x, as far as it is asked for; floats: the levels less their zero
     point, of which 0 may have any sign; none_below: whether no number of x is below 0."""
-    # Where the extremes are takes NumPy less time than their reductions.
-    low = _ZERO if none_below or not x.size else x.flat[x.argmin()]
-    high = x.flat[x.argmax()] if x.size else _ZERO
+    # Where the extremes are takes NumPy less time than their reductions, and least in one axis.
+    row = x.ravel()
+    low = _ZERO if none_below or not x.size else row[row.argmin()]
+    high = row[row.argmax()] if x.size else _ZERO
     low, high = _ZERO if low > 0 else low, _ZERO if high < 0 else high  # NaN stays
     unit = (high - low) / _MOST
     if unit == 0:
         unit = _ONE
-    divisor = unit
+    divisor, middle = unit, 0
     if scale is not None:
         scale[...] = unit
         divisor = scale  # NumPy makes an array of a number in each call
     if _LEAST <= unit < _INFINITE:
-        middle = round(float(-low / unit)) if low else 0
         np.divide(x, divisor, floats)
         np.rint(floats, floats)
-        if round(float(high / unit)) > 255 - middle:
-            np.minimum(floats, np.float32(255 - middle), out=floats)
+        if low:  # without numbers below 0, the highest level is 255
+            middle = round(float(-low / unit))
+            if round(float(high / unit)) > 255 - middle:
+                np.minimum(floats, np.float32(255 - middle), out=floats)
     else:
         middle = _beyond(x, floats, low, unit)
     if levels is not None:
