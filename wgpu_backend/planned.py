@@ -143,10 +143,8 @@ class Planned:
             return latest[2]
         if opening.rooms and not opening.rooms.serves(rooms):
             return None
-        if kinds != opening.kinds:
-            return None
-        numbers = opening.axes.numbers(shapes)
-        if numbers is None or [n for n in opening.closed if numbers[n] != opening.closed[n]]:
+        numbers = opening.lengths(shapes, kinds)
+        if numbers is None:
             return None
         sizes = opening.numbers(numbers, rooms)
         counts = self.plan.counts

@@ -7,7 +7,7 @@ several sizes, share one model. Steps return new states; states that callers sti
 """
 
 from emberlet.backend.axes import closed
-from emberlet.backend.opening import Rooms
+from emberlet.backend.opening import rooms_of
 from emberlet.session.room import LEAST, Growing, Room
 from emberlet.shapes import size
 from emberlet.sizes.polynomial import at
@@ -79,21 +79,6 @@ class Resident:
             return None
         self.moved += call.moved()
         return call
-
-
-def rooms_of(entries, arguments, kind, capacity):
-    """The Rooms of the states that may be appended to in place, those in a room of that kind; None if there are
-    none."""
-    states, length = [], None
-    for e in entries:
-        x = arguments[e.input]
-        if e.axis is None or not isinstance(x, Growing) or not isinstance(x.room, kind) or not x.size:
-            continue
-        if length is not None and x.room.length != length:
-            return None
-        length = x.room.length
-        states.append((e.input, e.output, e.axis))
-    return Rooms(states, length, capacity is not None) if states else None
 
 
 def longest(entries, structure, roots, values):

@@ -19,6 +19,22 @@ class Rooms:
         return other is not None and self.states == other.states and (not self.fixed or self.length == other.length)
 
 
+def rooms_of(entries, arguments, kind, capacity):
+    """The Rooms of the states that may be appended to in place, those in a room of that kind (core/session/room.py);
+    None if there are none, or if their rooms have different lengths."""
+    states, length = [], None
+    for e in entries:
+        x = arguments[e.input]
+        room = None if e.axis is None else getattr(x, "room", None)
+        if not isinstance(room, kind) or not x.size:
+            continue
+        if length is not None and room.length != length:
+            return None
+        length = room.length
+        states.append((e.input, e.output, e.axis))
+    return Rooms(states, length, capacity is not None) if states else None
+
+
 class Opening:
     """What a plan is to leave open: the symbols `opened` of Axes, whose values in the current arguments are `numbers`.
     rooms: the Rooms of the call, None if no state is appended to in place."""
@@ -37,9 +53,16 @@ class Opening:
             self.room = self.scope.symbol("room of the states", 1, HIGHEST, 97)
             self.capacity.append(rooms.length)
 
+    def lengths(self, shapes, kinds):
+        """{symbol: its length} for arguments of these shapes and kinds; None where the plan does not serve them."""
+        found = self.axes.numbers(shapes) if kinds == self.kinds else None
+        if found is None or [name for name in self.closed if found[name] != self.closed[name]]:
+            return None
+        return found
+
     def values(self, arguments):
         """The values of the scope's atoms for these arguments, None where the plan does not serve them."""
-        found = self.axes.numbers(shapes_of(arguments)) if kinds_of(arguments, ()) == self.kinds else None
+        found = self.lengths(shapes_of(arguments), kinds_of(arguments, ()))
         if found is None or not all(found[name] for name in self.names):
             return None
         values = atom_values(self.scope.atoms, found)

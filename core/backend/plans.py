@@ -215,7 +215,7 @@ class Plans:
             return None, None
         if self._first is None:
             self._first = numbers
-        if not self._dims:
+        if self.opens_named and not self._dims:
             self._opened.extend([n for n in numbers if numbers[n] != self._first[n] and n not in self._opened])
         self.unopened = None
         for attempt in ATTEMPTS[: min(2, self.attempts) if 0 in numbers.values() else self.attempts]:

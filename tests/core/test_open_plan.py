@@ -32,7 +32,7 @@ def test_a_plan_serves_the_lengths_within_its_limits_only() -> None:
     axes = Axes([("n", 4), ("m", 4)], {"n": (2, 9, None, 1)})
     x, y = given(5, 4), given(3, 4)
     plan = made(lambda x, y: (F.exp(x), F.sum(y, axis=0)), x, y, axes=axes, opened=["n"])
-    assert plan.closed == {"m": 3}
+    assert plan.opening.closed == {"m": 3}
     for n in range(1, 12):
         found = plan.lengths([given(n, 4), y])
         assert found == ({"n": n, "m": 3} if 2 <= n <= 9 else None)

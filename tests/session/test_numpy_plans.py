@@ -54,8 +54,8 @@ def test_one_plan_serves_all_lengths_bit_for_bit(capacity: int | None) -> None:
         np.testing.assert_array_equal(np.asarray(session.step(tokens)), np.asarray(plain.step(tokens)))
     for name in ("key0", "value1"):
         np.testing.assert_array_equal(np.asarray(session.state(name)), np.asarray(plain.state(name)))
-    assert len(session._engine.plans) == 1
-    assert session._engine.plans[0].opened == ["past"]
+    assert len(session._engine.compiled._open) == 1
+    assert session._engine.compiled._open[0].opening.names == ["past"]
 
 
 def test_with_a_capacity_no_memory_is_taken_after_the_first_step_of_a_plan() -> None:
@@ -63,12 +63,12 @@ def test_with_a_capacity_no_memory_is_taken_after_the_first_step_of_a_plan() -> 
     session = model.session(256)
     session.step([[1, 2]])
     session.step([[3]])
-    (bound,) = session._engine.plans[0]._free
+    (bound,) = session._engine.compiled._open[0]._free
     places = dict(bound.places)
     for i in range(200):
         session.step([[i % 80]])
-    assert session._engine.plans[0]._free == [bound]
-    assert all(bound.places[i][0] is places[i][0] for i in places if i not in session._engine.plans[0]._rooms)
+    assert session._engine.compiled._open[0]._free == [bound]
+    assert all(bound.places[i][0] is places[i][0] for i in places if i not in session._engine.compiled._open[0]._rooms)
 
 
 class Windowed(Model):
@@ -91,12 +91,12 @@ def test_a_model_that_decides_by_the_length_of_its_past() -> None:
     for i in range(80):
         x = emberlet.asarray(np.float32([[i, -i]]), device="numpy")
         assert session.step(x).tolist() == plain.step(x).tolist(), i
-    assert len(session._engine.plans) == 2  # one for each decision
+    assert len(session._engine.compiled._open) == 2  # one for each decision
     session.rewind(60)
     plain.rewind(60)
     x = emberlet.asarray(np.float32([[1, 2]]), device="numpy")
     assert session.step(x).tolist() == plain.step(x).tolist()
-    assert len(session._engine.plans) == 2
+    assert len(session._engine.compiled._open) == 2
 
 
 class Masked(Model):
@@ -119,7 +119,7 @@ def test_an_input_that_is_as_long_as_the_past() -> None:
         x = random.standard_normal((new, 2)).astype(np.float32)
         mask = random.standard_normal(session.length + new).astype(np.float32)
         np.testing.assert_array_equal(np.asarray(session.step(x, mask)), np.asarray(plain.step(x, mask)))
-    assert len(session._engine.plans) == 2  # for one new position, and for three
+    assert len(session._engine.compiled._open) == 2  # for one new position, and for three
 
 
 class Chunky(Model):
@@ -141,8 +141,8 @@ def test_a_model_that_counts_its_past_runs_without_a_plan() -> None:
         x = emberlet.asarray(np.float32([[1, i]]), device="numpy")
         found = session.step(x)
     assert found.tolist() == [[6.0, 14.0]]
-    assert not session._engine.plans
-    assert "open size" in str(next(iter(session._engine.refused.values())))
+    assert not session._engine.compiled._open
+    assert "open size" in str(next(iter(session._engine.compiled.refused.values())))
 
 
 def test_a_result_and_a_state_of_an_earlier_step_stay_as_they_are() -> None:

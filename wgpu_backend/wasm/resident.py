@@ -4,10 +4,11 @@ in place: the state stays in the plan's memory (rooms.py)."""
 import sys
 
 from emberlet.backend.axes import closed
+from emberlet.backend.opening import rooms_of
 from emberlet.session.room import LEAST, Growing
 
 from ..compiled import Compiled
-from ..resident import longest, rooms_of
+from ..resident import longest
 from .rooms import ArenaRoom
 
 AFTER = 3  # steps of the same shapes before they get a plan: making one takes as long as many steps

@@ -148,7 +148,7 @@ class Compiled(Plans):
         from .open_sizes.plan import OpenPlan
 
         axes: Any = self._axes
-        return OpenPlan(self._function(), arguments, self.backend, axes, opened, fixed=self._fixed)
+        return OpenPlan(self._function(), arguments, self.backend, axes, opened, rooms, self._fixed)
 
     def _function(self) -> Any:
         """What is traced: the module with its parameters on the backend that records, or the function itself."""

@@ -85,7 +85,7 @@ class Bound:
                 more = 2 * lengths[s] if s in self.capacity else lengths[s]
                 self.capacity[s] = max(lengths[s], min(more, limit) if limit else more)
         if CAPACITY in self.capacity:
-            for s in plan.opened:
+            for s in plan.opening.names:
                 self.capacity[s] = max(self.capacity[s], self.capacity[CAPACITY])
         n = plan._numbers.evaluate(self.capacity)
         for buffer, shape in zip(plan._buffers.all, plan._sizes, strict=True):

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from .....backend.axes import Axes, closed
-from .....backend.opening import kinds_of, shapes_of
+from .....backend.opening import Opening, Rooms, kinds_of, shapes_of
 from .....backend.tracing import Trace, ValueNeeded
 from .....errors import IndexingError
 from .....sizes.polynomial import atom_values, broken
@@ -37,20 +37,9 @@ from .polynomials import CAPACITY, Polynomials
 from .tracing import at_point
 
 
-class States:
-    """Inputs that are appended to in place. entries: for each (index of the input, index of the output, axis); length:
-    the capacity of their arrays in positions."""
-
-    def __init__(self, entries: list[tuple[int, int, int]], length: int) -> None:
-        self.entries = entries
-        self.length = length
-
-
 class OpenPlan:
-    """A model traced for all lengths of some axes.
-
-    sizes: what the axes are called, of which `opened` are left open; the others are `numbers` as in the arguments.
-    """
+    """A model traced for all lengths of the axes `opened`. opening: the Opening that it serves; rooms: the Rooms of the
+    states that it appends to in place, or None."""
 
     def __init__(
         self,
@@ -59,26 +48,24 @@ class OpenPlan:
         eager: NumpyBackend,
         axes: Axes,
         opened: list[str],
-        states: States | None = None,
+        rooms: Rooms | None = None,
         fixed: Collection[int] = (),
     ) -> None:
         shapes = shapes_of(arguments)
         numbers = axes.numbers(shapes)
         if numbers is None:
             raise ValueNeeded("the lengths of the inputs do not match")
-        self.axes = axes
-        self.opened = opened
-        self.closed = {n: numbers[n] for n in numbers if n not in opened}
         self.fixed = fixed
-        self.kinds = kinds_of(arguments, fixed)
-        self.states = states
+        self.rooms = rooms
         self.backend = eager
-        symbols = [*opened, CAPACITY] if states else opened
+        self.axes = axes
         self._atoms: list[tuple[int, int]] = []
         self._parts: list[int] = []
         for attempt in (0, 2):
-            self.scope, sizes = _of_any_step(axes).scope(opened, numbers, attempt)
-            traced = self._traced(function, arguments, axes.shapes(sizes, shapes), symbols)
+            self.opening = Opening(_of_any_step(axes), opened, numbers, attempt, shapes, kinds_of(arguments, fixed))
+            self.scope = self.opening.scope
+            symbols = [*self.opening.names, CAPACITY] if rooms else self.opening.names
+            traced = self._traced(function, arguments, symbols)
             if self.lengths(arguments) is not None:
                 break
         else:
@@ -98,13 +85,15 @@ class OpenPlan:
 
     # -- made once
 
-    def _traced(
-        self, function: Callable[..., Any], arguments: list[Any], shapes: list[Any], symbols: list[str]
-    ) -> Trace:
-        def numbers(guards: list[Any]) -> list[dict[str, int]]:
-            return points_for(symbols, self.closed, self.scope, guards)
+    def _traced(self, function: Callable[..., Any], arguments: list[Any], symbols: list[str]) -> Trace:
+        opening = self.opening
 
-        self.points, traced = trace_typical(function, arguments, shapes, self.scope, numbers, self.backend, self.fixed)
+        def numbers(guards: list[Any]) -> list[dict[str, int]]:
+            return points_for(symbols, opening.closed, opening.scope, guards)
+
+        self.points, traced = trace_typical(
+            function, arguments, opening.shapes, opening.scope, numbers, self.backend, self.fixed
+        )
         return traced
 
     def _write(self, traced: Trace) -> None:
@@ -161,23 +150,21 @@ class OpenPlan:
                     self._bordered.append(i)  # the position of an image's border depends on the lengths
 
     def __repr__(self) -> str:
-        names = ", ".join(self.opened)
+        names = ", ".join(self.opening.names)
         return f"{len(self._functions)} calls of NumPy for every {names}"
 
     # -- for each call
 
     def lengths(self, arguments: list[Any]) -> dict[str, int] | None:
         """The lengths of all axes for arguments that the plan serves, else None."""
-        return self.sizes(shapes_of(arguments), kinds_of(arguments, self.fixed))
+        return self.sizes(shapes_of(arguments), kinds_of(arguments, self.fixed), self.rooms)
 
     def sizes(self, shapes: list[Any], kinds: list[Any], rooms: Any = None) -> dict[str, int] | None:
         """`lengths`, for arguments of these shapes and kinds (`kinds_of`)."""
-        if kinds != self.kinds:
+        found: dict[str, int] | None = self.opening.lengths(shapes, kinds)
+        if found is None or (self.rooms is not None and not self.rooms.serves(rooms)):
             return None
-        found: dict[str, int] | None = self.axes.numbers(shapes)
-        if found is None or any(found[n] != self.closed[n] for n in self.closed):
-            return None
-        if not all(found[n] and self.axes.within(n, found[n]) for n in self.opened):
+        if not all(found[n] and self.axes.within(n, found[n]) for n in self.opening.names):
             return None
         atoms = atom_values(self.scope.atoms, found)
         if broken(self.scope.guards, atoms):
@@ -211,8 +198,8 @@ class OpenPlan:
     def run(self, arguments: list[Any], lengths: dict[str, int], rooms: Sequence[Array] = ()) -> list[Any]:
         """The results for arguments of these lengths, an array for each; None for a state that was appended to. rooms:
         the arrays of the states, in their order. Calls of several threads may overlap."""
-        if self.states:
-            lengths = {**lengths, CAPACITY: rooms[0].shape[self.states.entries[0][2]]}
+        if self.rooms is not None:
+            lengths = {**lengths, CAPACITY: rooms[0].shape[self.rooms.states[0][2]]}
         bound = self._taken(rooms)
         bound.fit(lengths, rooms)
         with np.errstate(all="ignore"):
@@ -253,7 +240,7 @@ class _Lowered:
         self.grown: set[int] = set()
         kind, parts = plan.structure
         outputs = [plan.structure] if kind == "tensor" else parts
-        for position, output, axis in plan.states.entries if plan.states else ():
+        for position, output, axis in plan.rooms.states if plan.rooms else ():
             value = by_position.get(position)
             number = outputs[output][1] if kind in ("tensor", tuple) and outputs[output][0] == "tensor" else None
             if value is None or number is None:
