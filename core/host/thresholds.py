@@ -67,7 +67,7 @@ SMALL: dict[str, Any] = {
     # Kernels of WebAssembly go over panels and add long sums in parts.
     f"{_GPU}wasm.kernels.contraction:BLOCK_BYTES": 2048,
     f"{_GPU}wasm.kernels.contraction:PAGE": 64,
-    f"{_GPU}wasm.kernels.nest:BLOCK": 16,  # the longest vector: a block is no shorter
+    f"{_GPU}wasm.kernels.folds:BLOCK": 16,  # the longest vector: a block is no shorter
     f"{_GPU}wasm.kernels.single_row:BLOCK": 8,
     f"{_GPU}wasm.kernels.single_row:LEAST": 16,
     # Native plans share weights, those that were read from a file without a copy.

@@ -168,7 +168,7 @@ def _highest(n: Any, scope: Any) -> int:
 
 def _order_weights(roots: Sequence[Any], narrow: dict[int, Any]) -> None:
     """Replace constant matrices of products, (terms, columns), by panels of WIDTH columns: term by term
-    (kernels/contraction.py), or by pairs of terms those of 8-bit integers (kernels/integers.py); and 8-bit weights of
+    (kernels/contraction/), or by pairs of terms those of 8-bit integers (kernels/integers.py); and 8-bit weights of
     convolutions by some with the channels last. The weight becomes a view of them, so that nothing else changes.
     narrow: what is known of floats that the file holds in 8 bits."""
     order = topological(roots)

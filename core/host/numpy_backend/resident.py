@@ -106,12 +106,13 @@ class _Steps(Compiled):
 
     def _kind(self, arguments: list[Any], shapes: list[Any]) -> Any:
         """What is equal for all steps that one plan could serve: every length except the open ones."""
-        numbers = self._axes.numbers(shapes) if self._axes else None
+        axes: Any = self._axes
+        numbers = axes.numbers(shapes) if axes else None
         if numbers is None:
-            self._axes = self._axes_of(arguments, shapes)
-            numbers = self._axes.numbers(shapes) or {}
+            self._axes = axes = self._axes_of(arguments, shapes)
+            numbers = axes.numbers(shapes) or {}
         known = sorted((name, n) for name, n in numbers.items() if name not in self._opened)
-        return kinds_of(arguments, ()), self._axes.templates, known
+        return kinds_of(arguments, ()), axes.templates, known
 
     def _axes_of(self, arguments: list[Any], shapes: list[Any]) -> Any:
         names = argument_names(self.model, len(arguments))

@@ -13,7 +13,7 @@ from ...lower import index as ix
 from ...lower.lowering import Lowering
 from ..assembler import f32, f32x4, i32, i32x4, memory, op, select, unsigned_min
 from . import operations, split
-from .emitter import extract, splat
+from .emitter.vectors import extract, splat
 from .nest import begin, by_vectors, finish
 
 ROWS = 6  # of a tile: with 4 vectors of keys, 24 sums, 4 keys and a query fill 29 of AVX-512's 32 registers

@@ -6,7 +6,7 @@ it, the left one's zero point is not; both are made good at the start of the sum
 
     sum of (a - z) (b' + low) = sum of a b' + low (sum of a - K z) - z (sum of b'),  over K terms, b' = b - low.
 
-The tiles are those of contraction.py. Terms go in the order of the left operand's memory, so that its rows of int8 are
+The tiles are those of contraction/. Terms go in the order of the left operand's memory, so that its rows of int8 are
 read in place. Four neighboring terms of a column lie side by side in a panel; missing ones are zeros there.
 """
 
@@ -16,7 +16,7 @@ from ...lower import index as ix
 from ...lower.contraction import problem
 from ..assembler import i32, i32x4, memory, op
 from .contraction import FAR, PAGE, Contraction, _rows_of_tiles
-from .emitter import size, total
+from .emitter.numbers import size, total
 from .integers import MOST_ROWS, packed_products, tabulate
 from .levels import bare, bounds
 from .nest import begin, finish

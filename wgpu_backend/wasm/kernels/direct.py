@@ -1,7 +1,7 @@
 """Convolutions with few results for each pixel, which read the image in place.
 
 A tile is eight neighboring pixels of one line of the image by up to six channels. Copying the pixels of all taps side
-by side, as contraction.py does, takes as long as the products of seven channels.
+by side, as contraction/ does, takes as long as the products of seven channels.
 """
 
 from ...lower import index as ix

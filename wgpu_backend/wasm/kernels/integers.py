@@ -2,7 +2,7 @@
 
 Pairs of terms lie side by side as int16, in panels of columns and in rows of the left operand, and i32x4.dot_i16x8_s
 multiplies and adds eight terms at once, or more where vectors are longer. Sums are exact, as int32 wraps as it does
-elsewhere. The tiles are those of contraction.py. Terms go by taps, then by pairs of channels; an odd channel is paired
+elsewhere. The tiles are those of contraction/. Terms go by taps, then by pairs of channels; an odd channel is paired
 with zeros. Files hold weights of 8 bits in this order (../writer.py). Where a convolution has so few channels that this
 takes many more products, all terms of a row are paired in their order.
 """
@@ -14,7 +14,7 @@ from ...lower.contraction import problem
 from ..assembler import i32, i32x4, memory, op, unsigned_min
 from . import split
 from .contraction import Contraction, _rows_of_tiles
-from .emitter import size
+from .emitter.numbers import size
 from .nest import begin, finish
 
 # Files hold weights so: panels of WIDTH columns, which are two vectors of 32-bit sums, and pairs of terms.

@@ -10,8 +10,10 @@ from ...lower.reductions import identity
 from ...run import storage
 from ..assembler import i32, memory, op, select, unsigned_min
 from . import operations
-from .emitter import size, splat
-from .nest import FOLDS, Space, begin, by_vectors, contiguity, cuts_of, finish, operations_const, over, over_spaces
+from .emitter.numbers import size
+from .emitter.vectors import splat
+from .folds import FOLDS, operations_const
+from .nest import Space, begin, by_vectors, contiguity, cuts_of, finish, over, over_spaces
 
 
 class _Scan:

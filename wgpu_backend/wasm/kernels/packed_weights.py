@@ -3,7 +3,7 @@
 A word holds neighboring weights of one column, so that a vector of words has those of a panel's columns, and shifts
 give a vector of weights for each of them. Few rows: the products of a block are summed, multiplied by its scales, and
 the sums never leave the registers. More rows: a panel is unpacked to scratch memory, and its tiles are those of
-contraction.py. Either way the whole matrix is read once, in its bits (record/packed_weights.py has its form).
+contraction/. Either way the whole matrix is read once, in its bits (record/packed_weights.py has its form).
 """
 
 from emberlet.sizes.size import is_open

@@ -8,8 +8,9 @@ from ...lower.reductions import identity
 from ...lower.rows import Rows, extents
 from ...run import storage
 from ..assembler import memory
-from .emitter import splat
-from .nest import Space, begin, by_vectors, contiguity, cuts_of, finish, fold, operations_const, over, over_spaces
+from .emitter.vectors import splat
+from .folds import fold, operations_const
+from .nest import Space, begin, by_vectors, contiguity, cuts_of, finish, over, over_spaces
 
 KEPT = 1 << 16  # elements of the longest row whose values are kept
 

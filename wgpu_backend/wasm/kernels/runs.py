@@ -14,7 +14,7 @@ _SHORTEST = 4  # pixels of a line: less are copied one by one
 
 
 def runs(tile):
-    """The Runs of a convolution's tile (contraction.py), or None if other ways are better."""
+    """The Runs of a convolution's tile (contraction/), or None if other ways are better."""
     line = tile.node.shape[-1]
     if tile.node.op != "conv" or tile.lanes == 4 or line < _SHORTEST:
         return None

@@ -8,7 +8,7 @@ matrix at a time are added to sums in memory, so that each is read along its len
 from ...lower.contraction import problem
 from ..assembler import f32x4, i32, memory, op
 from .contraction import Contraction, fixed
-from .nest import BLOCK
+from .folds import BLOCK
 
 SUMS = 8  # vectors that are summed independently
 LEAST, MOST = 128, 1024  # columns of a panel whose sums lie in memory
@@ -77,7 +77,7 @@ class _SingleRow(Contraction):
         self._store_tile(first_row, sums)
 
     def _by_blocks(self, depth, add):
-        """Add all terms; long sums by blocks, as in nest.py."""
+        """Add all terms; long sums by blocks, as in folds.py."""
         if depth <= 2 * BLOCK:
             add(depth)
             return

@@ -10,7 +10,8 @@ lie behind each panel, make good for low and for the left operand's zero point z
 from ...lower.contraction import problem
 from ..assembler import i32, memory, op
 from .byte_products import _Bytes
-from .contraction import NEAR, Contraction
+from .contraction import Contraction
+from .contraction.tiles import NEAR
 from .integers import ORDER, packed_products
 from .levels import bare
 from .nest import begin, finish

@@ -8,7 +8,7 @@ vector holds those that are left, only that one is computed. A single column beh
 from emberlet.sizes.size import is_open
 
 from ..assembler import f32x4, i32, memory, op
-from .emitter import extract
+from .emitter.vectors import extract
 
 LINE = 64  # bytes of a line of a cache
 _MOST = 12  # panels before the last one, at most, where computing all of that one takes notably longer
@@ -16,7 +16,7 @@ _SUMS = 4  # vectors that are summed independently
 
 
 def tail(tile):
-    """The Tail of a product's tiles (contraction.py), or None if the last panel is like the others."""
+    """The Tail of a product's tiles (contraction/), or None if the last panel is like the others."""
     what, lanes = tile.what, tile.lanes
     if lanes == 4 or tile.vectors != 2 or not tile.tails or is_open(what.columns):
         return None

@@ -8,26 +8,26 @@ that the panel is the im2col of these eight pixels.
 """
 
 from emberlet.shapes import size
-from emberlet.sizes.questions import divides, known_equal
+from emberlet.sizes.questions import divides
 from emberlet.sizes.size import is_open, least, surely_less, typical
 
-from ...lower import index as ix
-from ...lower.contraction import problem
-from ...lower.lowering import Lowering
-from ..assembler import E, f32, f32x4, i32, memory, op, unsigned_min
-from . import split
-from .nest import begin, finish
-from .runs import runs
-from .tail import LINE, tail
+from ....lower import index as ix
+from ....lower.contraction import problem
+from ....lower.lowering import Lowering
+from ...assembler import E, f32, i32, memory, op, unsigned_min
+from .. import split
+from ..nest import begin, finish
+from ..runs import runs
+from ..tail import LINE, tail
+from .packing import Packing
+from .tiles import FAR, Tiles, fixed
 
 ROWS = 6  # rows of a tile: with two vectors of columns, 12 sums, 2 columns and 1 row fill 15 of x86's registers
 VECTORS = 2
 PAGE = 1 << 12  # bytes
-NEAR, FAR = 1 << 15, 1 << 20  # bytes that the L1 cache holds, and that the L2 cache does not
 BLOCK_BYTES = 1 << 17  # bytes of panels that are processed together, four times as many where vectors are longer
 _FEWER_ROWS = 13
 _PANELS = 4  # that threads share well
-_WRITTEN_OUT = 2  # rows of a tile whose epilogues are not a loop
 
 # Files hold constant matrices in panels of WIDTH columns (../writer.py), which are read in place.
 WIDTH = 8
@@ -61,11 +61,6 @@ def float_panels_of(weight):
     return stored if weight.shape == (terms, panels * WIDTH) else None
 
 
-def fixed(what):
-    """Whether nothing but the number of products is an open size."""
-    return not (is_open(what.rows) or is_open(what.columns) or is_open(what.depth()))
-
-
 def _rows_of_tiles(rows, most):
     """How many rows a tile has, at most `most`: few should be computed twice, and loading the columns takes as long as
     two rows."""
@@ -79,7 +74,9 @@ def _rows_of_tiles(rows, most):
     return best
 
 
-class Contraction:
+class Contraction(Packing, Tiles):
+    """The kernel of a product."""
+
     type = "f32"  # of the sums
     lane = "column"  # the counter whose neighbors a vector holds
     many_rows = 128  # to which packing is little
@@ -355,281 +352,3 @@ class Contraction:
         self._copy_columns(f.let(op("i32.add", self.packed, at)))
         e.close()
         e.close()
-
-    def _copy_columns(self, to):
-        """Copy a panel's columns of one term, which are neighbors."""
-        e, f = self.e, self.f
-        for v in range(self.vectors):
-            e.block()
-            e.bind("column", f.let(op("i32.add", self.first_column, i32(self.lanes * v))))
-            e.lane = "column"
-            f.do(memory("v128.store", to, e.vector(self.right), offset=4 * self.lanes * v))
-            e.lane = None
-            e.close()
-
-    def _pack(self):
-        """Copy the panel of the right operand that begins at the first column."""
-        e, f, what = self.e, self.f, self.what
-        width = self.lanes * self.vectors
-        index = self.right.attr[1]
-        to = f.local("i32")
-        f.set(to, self.packed)
-
-        def loops(write):
-            for i, extent in enumerate(what.inner):
-                e.loop("k{}".format(i), extent)
-            write()
-            f.set(to, op("i32.add", f.get(to), i32(4 * width)))
-            for _ in what.inner:
-                e.close()
-
-        def by_runs():
-            self.runs.copy(f.get(to), [f.let(e.index(self.runs.taps, 4))], lambda vectors: vectors[0])
-
-        if self.runs:
-            self.runs.tabulate(self.table, 4)
-            if self.runs.goes_by_entries():
-                self.runs.copy_all(self.packed, 4)
-            else:
-                loops(by_runs)
-            return
-        halves = self._by_axis(index)
-        if e.coefficient(index, "column") is not None or halves is None:
-            e.bind("column", self.first_column)
-            loops(lambda: self._copy_columns(f.get(to)))
-            return
-        self._pack_places(halves, to, loops)
-
-    def _pack_places(self, halves, to, loops):
-        """`_pack` where a position is a pixel's position plus the tap's offset, which is the same for all pixels.
-        halves: the two parts of the index; to: the local with the address of a line; loops(write): writes each line."""
-        e, f = self.e, self.f
-        width = self.lanes * self.vectors
-        by_column, by_k = halves
-        apart = self._apart(4)
-        places, in_row = self._places(by_column, self.right.attr[0], 4, width, apart)
-
-        def tap(n):
-            return op("i32.add", places[n], f.let(e.index(by_k, 4)))
-
-        def contiguous():
-            base = f.let(tap(0))
-            for v in range(self.vectors):
-                at = 4 * self.lanes * v
-                line = memory("v128.load", base, offset=at) if apart == 1 else e.every_second(base, apart * at)
-                f.do(memory("v128.store", f.get(to), line, offset=at))
-
-        def scattered():
-            offset = f.let(e.index(by_k, 4))
-            if self.lanes > 4:  # one by one: compilers take long to put so many numbers into a vector
-                for n in range(width):
-                    number = memory("i32.load", op("i32.add", places[n], offset))
-                    f.do(memory("i32.store", f.get(to), number, offset=4 * n))
-                return
-            for v in range(self.vectors):
-                first = self.lanes * v
-                out = memory("v128.load32_zero", op("i32.add", places[first], offset))
-                for n in range(1, self.lanes):
-                    out = memory("v128.load32_lane", op("i32.add", places[first + n], offset), out, lane=n)
-                f.do(memory("v128.store", f.get(to), out, offset=4 * first))
-
-        e.branch(in_row)
-        loops(contiguous)
-        e.close()
-        e.branch(op("i32.eqz", in_row))
-        loops(scattered)
-        e.close()
-
-    def _apart(self, element):
-        """How many elements of so many bytes apart columns are that a panel takes by vectors: 2 by a stride of 2."""
-        strides = self.node.op == "conv" and element == 4 and self.node.arg[0][-1] == 2
-        return 2 if strides else 1
-
-    def _places(self, by_column, slot, element, width, apart=1):
-        """(the addresses of `width` columns, whether they are `apart` from each other), for elements of `element`
-        bytes."""
-        e, f = self.e, self.f
-        places = []
-        for n in range(width):
-            e.block()
-            at = f.local("i32")
-            e.bind("column", f.let(op("i32.add", self.first_column, i32(n))))
-            f.set(at, e.index(by_column, element, e.addresses[slot]))
-            places.append(f.get(at))
-            e.close()
-        # All of them: a reversed line and the next may have the ends of a row.
-        in_row = i32(1)
-        for n in range(1, width):
-            neighbor = op("i32.eq", op("i32.sub", places[n], places[0]), i32(element * apart * n))
-            in_row = op("i32.and", in_row, neighbor) if n > 1 else neighbor
-        return places, f.let(in_row)
-
-    def _by_axis(self, index, columns=("column",)):
-        """The index as the sum of (a part of the grid and column, a part of the taps); None if a term has both.
-        columns: the counters that a column consists of."""
-        e = self.e
-        of_column, of_k = [], []
-        names = ["k{}".format(i) for i in range(len(self.what.inner))]
-        for c, atom in index.terms:
-            taps = [n for n in names if e._atom_depends(atom, n)]
-            if taps and [n for n in columns if e._atom_depends(atom, n)]:
-                return None
-            (of_k if taps else of_column).append((c, atom))
-        return ix.Index(tuple(of_column), index.const), ix.Index(tuple(of_k), 0)
-
-    def _tile(self, first_row):
-        """Sum and store a tile."""
-        e, f, what = self.e, self.f, self.what
-        sums = self._zeros()
-        a, b, step = self._pointers(first_row)
-        depth = what.depth()
-        most = 4 if self.lanes == 4 or self.rows < 10 else 2  # products of a large tile hide what a loop costs
-        unroll = most if is_open(depth) or depth % most == 0 else 2 if depth % 2 == 0 else 1
-        by_row = 0 if is_open(self.by_row) else 4 * self.by_row
-        if self.left_copy is not None:
-            by_row = 4 * depth + LINE
-        left_offset = self._offsets(a, (4 * self.by_k, unroll), (by_row, self.rows))
-        right_offset = self._offsets(b, (step, unroll))
-        lines = [f.let(i32(4 * r * self.by_row)) for r in range(1, self.rows)] if is_open(self.by_row) else None
-        whole = depth // unroll * unroll
-        ahead = self._next_rows(a)
-        e.loop("depth", whole, unroll)
-        if ahead is not None:
-            self._fetch_rows(ahead, unroll)
-        self._products(a, b, step, sums, unroll, left_offset, right_offset, lines)
-        e.close()
-        if not known_equal(whole, depth):
-            e.loop("depth", depth, 1, whole)
-            self._products(a, b, step, sums, 1, left_offset, right_offset, lines)
-            e.close()
-        self._store_tile(first_row, sums)
-
-    def _next_rows(self, a):
-        """A local with the address of the rows behind those of a tile, where these follow each other and come from
-        memory or a far cache; else None."""
-        what, f = self.what, self.f
-        depth = what.depth()
-        if self.lanes == 4 or not fixed(what) or self.left_copy is not None or (self.by_row, self.by_k) != (depth, 1):
-            return None
-        if 4 * what.rows * depth < FAR or 4 * self.rows * depth > NEAR:
-            return None
-        ahead = f.local("i32")
-        f.set(ahead, op("i32.add", f.get(a), i32(4 * self.rows * what.depth())))
-        return ahead
-
-    def _fetch_rows(self, ahead, unroll):
-        """Fetch a part of the next rows that is as long as what `unroll` terms of these take."""
-        f = self.f
-        size = 4 * self.rows * unroll
-        for at in range(0, size, LINE):
-            f.do(memory("v128.prefetch", f.get(ahead), offset=at))
-        f.set(ahead, op("i32.add", f.get(ahead), i32(size)))
-
-    def _products(self, a, b, step, sums, unroll, left_offset, right_offset, lines):
-        """Add the products of `unroll` terms to the sums of a tile. lines: the bytes from a row to the next ones, where
-        that is an open size."""
-        f, vectors = self.f, self.vectors
-        rows = [f.get(a)] * self.rows
-        if lines:
-            rows[1:] = [f.let(op("i32.add", f.get(a), line)) for line in lines]
-        right = [f.local("v128") for _ in range(vectors)]
-        left = f.local("v128")
-        for u in range(unroll):
-            for v in range(vectors):
-                f.set(right[v], memory("v128.load", f.get(b), offset=right_offset(u) + 4 * self.lanes * v))
-            for r in range(self.rows):
-                f.set(left, memory("v128.load32_splat", rows[r], offset=left_offset(u, r)))
-                for v in range(vectors):
-                    f.set(sums[r][v], self._multiplied(f.get(left), f.get(right[v]), f.get(sums[r][v])))
-        f.set(a, op("i32.add", f.get(a), i32(4 * unroll * self.by_k)))
-        f.set(b, op("i32.add", f.get(b), i32(unroll * step)))
-
-    def _pointers(self, first_row):
-        """Locals with the addresses of the first terms of a tile, of its left and right operand, and the bytes between
-        two terms of the right one."""
-        e, f = self.e, self.f
-        e.block()
-        e.bind("row", first_row)
-        e.bind("k", i32(0))
-        e.bind("column", self.first_column)
-        slot, index = self.left.attr
-        a, b = f.local("i32"), f.local("i32")
-        bare = ix.Index(index.terms, index.const)
-        f.set(a, e.index(bare, 4, e.addresses[slot]) if self.left_copy is None else self.left_copy)
-        if self.direct:
-            e.bind("k0", i32(0))
-            f.set(b, e.index(self.right.attr[1], 4, e.addresses[self.right.attr[0]]))
-            step = 4 * self.step
-        else:
-            f.set(b, self.packed)
-            step = self.term_bytes
-        e.close()
-        return a, b, step
-
-    def _offsets(self, pointer, *axes):
-        """A function from places along axes to the bytes from the pointer. axes: (bytes of a step, number of places).
-
-        Offsets of loads are not negative. Where an axis runs backward in memory, as in a reversed kernel, the pointer
-        moves to the first of the bytes.
-        """
-        lowest = sum([min(0, step * (count - 1)) for step, count in axes])
-        if lowest:
-            self.f.set(pointer, op("i32.add", self.f.get(pointer), i32(lowest)))
-        return lambda *places: sum([place * axis[0] for place, axis in zip(places, axes)]) - lowest
-
-    def _zeros(self):
-        """A local for each vector of a tile's sums, set to zero."""
-        f = self.f
-        sums = [[f.local("v128") for _ in range(self.vectors)] for _ in range(self.rows)]
-        for line in sums:
-            for s in line:
-                f.set(s, f32x4(0.0))
-        return sums
-
-    def _store_tile(self, first_row, sums):
-        """Apply the epilogue to the sums of a tile and store them."""
-        e, f = self.e, self.f
-        if self.lanes > 4 and self.rows > _WRITTEN_OUT:
-            self._store_rows(first_row, sums)
-            return
-        for r in range(self.rows):
-            e.block()
-            e.bind("row", f.let(op("i32.add", first_row, i32(r))))
-            self._store_row([f.get(s) for s in sums[r]])
-            e.close()
-
-    def _store_rows(self, first_row, sums):
-        """`_store_tile` by a loop over rows, for which the sums go through memory. Compilers take much longer for an
-        epilogue that is written out for each row than for all products."""
-        e, f = self.e, self.f
-        size = 4 * self.lanes
-        if self.sums_at is None:
-            self.sums_at = f.scratch
-            f.scratch += self.rows * self.vectors * size
-        at = f.let(op("i32.add", e.addresses["scratch"], i32(self.sums_at)))
-        for r, line in enumerate(sums):
-            for v, s in enumerate(line):
-                f.do(memory("v128.store", at, f.get(s), offset=(r * self.vectors + v) * size))
-        e.loop("stored", self.rows)
-        r = e.counters["stored"][0]
-        e.bind("row", f.let(op("i32.add", first_row, r)))
-        line = f.let(op("i32.add", at, op("i32.mul", r, i32(self.vectors * size))))
-        self._store_row([memory("v128.load", line, offset=v * size) for v in range(self.vectors)])
-        e.close()
-
-    def _store_row(self, sums):
-        """Apply the epilogue to a row's sums, and store them. sums: expressions."""
-        e, f = self.e, self.f
-        for v, found in enumerate(sums):
-            e.block()
-            e.bind(self.lane, f.let(op("i32.add", self.first_column, i32(self.lanes * v))))
-            e.lane = self.lane
-            e.define("sum", f.let(found), True)
-            e.store_four(self.store, self.result, self.low.slots.result.word)
-            e.lane = None
-            e.close()
-
-    def _multiplied(self, a, b, c):
-        if self.options.relaxed:
-            return op("f32x4.relaxed_madd", a, b, c)
-        return op("f32x4.add", c, op("f32x4.mul", a, b))
