@@ -9,13 +9,13 @@ takes many more products, all terms of a row are paired in their order.
 
 from emberlet.sizes.size import is_open
 
-from ...lower import index as ix
 from ...lower.contraction import problem
-from ..assembler import i32, i32x4, memory, op, unsigned_min
+from ..assembler import i32, i32x4, memory, op
 from . import split
 from .contraction import Contraction, _rows_of_tiles
 from .emitter.numbers import size
 from .nest import begin, finish
+from .pairs import LOAD_EIGHT, Pairs
 
 # Files hold weights so: panels of WIDTH columns, which are two vectors of 32-bit sums, and pairs of terms.
 WIDTH = 8
@@ -24,7 +24,6 @@ _WIDE = 8  # vectors of columns of a single row, whose right operand is not copi
 MOST_ROWS = 8  # of a tile: more take twice as long to compile, since what follows the sums is long, and no less to run
 FEW_ROWS = 5  # of a tile of vectors of four: a product takes a register beside its operands, and x86 has 16 in all
 _MANY_TILES = 64  # to some of which widening a panel is little
-_LOAD_EIGHT = {"i8": "v128.load8x8_s", "u8": "v128.load8x8_u"}
 
 
 def integer_contraction(item, stored, name, options):
@@ -101,7 +100,7 @@ def tabulate(tile, by_term):
         e.close()
 
 
-class _Integers(Contraction):
+class _Integers(Pairs, Contraction):
     type = "i32"
     tails = False
 
@@ -145,7 +144,7 @@ class _Integers(Contraction):
             value = value.args[0]
         if found is None or self.low.slots.nodes[value.attr[0]] is not found:
             return None
-        return value.attr[0], _LOAD_EIGHT[found.word], zero
+        return value.attr[0], LOAD_EIGHT[found.word], zero
 
     def serves_one_row(self):
         """Whether the right operand can be read in place: a matrix whose columns are neighbors."""
@@ -190,242 +189,11 @@ class _Integers(Contraction):
         e.close()
         return finish(e, name, slots)
 
-    # -- eight numbers of 16 bits ---------------------------------------------------------------------------------
-
-    def _eight(self, value):
-        """A Value modulo 2 ** 16 at eight neighboring positions of the lane counter."""
-        e, f = self.e, self.f
-        if not e.depends(value, e.lane):
-            return e.keep((value.id, "8"), e.level(value), lambda: op("i16x8.splat", e.scalar(value)))
-        args = value.args
-        whole = value.type in ("i32", "u32")
-        if value.op == "function" and value.attr in (("wrap_i", "16u"), ("wrap_u", "16u")):
-            return self._eight(args[0])
-        if value.op == "cast" and whole and args[0].type in ("i32", "u32"):
-            return self._eight(args[0])
-        if value.op in ("add", "sub", "mul") and whole:
-            return op("i16x8." + value.op, self._eight(args[0]), self._eight(args[1]))
-        if value.op == "load" and whole and e.coefficient(value.attr[1]) == 1:
-            slot, index = value.attr
-            word = self.low.slots.types[slot]
-            at, offset = e.address(slot, index, word)
-            return self._eight_at(word, at, offset)
-        first = f.let(e.vector(value))
-        known = e.counters[e.lane]
-        e.block()
-        e.bind(e.lane, f.let(op("i32.add", known[0], i32(self.lanes))))
-        second = f.let(e.vector(value))
-        e.close()
-        e.counters[e.lane] = known
-        e._levels = {}
-        return self._low_halves(first, second)
-
-    def _low_halves(self, first, second):
-        """The lower 16 bits of all numbers of two vectors."""
-        picks = [4 * n + half for n in range(self.many) for half in (0, 1)]
-        return op("i8x16.shuffle", first, second, imm=bytes(picks))
-
-    def _pair(self, low, high, second):
-        """The columns of one term interleaved with those of the next, as int16: the first or the second half of
-        them."""
-        picks = []
-        for n in range(self.lanes * second, self.lanes * (second + 1)):
-            picks += [2 * n, 2 * n + 1, 4 * self.lanes + 2 * n, 4 * self.lanes + 2 * n + 1]
-        return op("i8x16.shuffle", low, high, imm=bytes(picks))
-
-    def _eight_at(self, word, at, offset):
-        """Eight neighboring elements at an address, modulo 2 ** 16."""
-        if word in _LOAD_EIGHT:
-            return memory(_LOAD_EIGHT[word], at, offset=offset)
-        at = self.f.let(at)
-        first, second = [memory("v128.load", at, offset=offset + 4 * self.lanes * n) for n in range(2)]
-        return self._low_halves(first, second)
-
-    def _eight_of(self, value, counter, at):
-        """`_eight` with the lane counter `counter` at a position."""
-        e = self.e
-        e.block()
-        e.bind(counter, at)
-        e.lane = counter
-        out = self.f.let(self._eight(value))
-        e.lane = None
-        e.close()
-        return out
-
     def _open_panel(self, first, last):
         Contraction._open_panel(self, first, last)
         if self.panels is not None:
             place = op("i32.mul", self.e.counters["panel"][0], i32(self.panel_bytes // 2))
             self.stored = self.f.let(op("i32.add", self.e.addresses[self.panels[0]], place))
-
-    # -- packing --------------------------------------------------------------------------------------------------
-
-    def _pack_left(self):
-        """Copy the left operand as pairs of int16, row by row."""
-        e, f, what = self.e, self.f, self.what
-        to = f.local("i32")
-        f.set(to, self.packed_left)
-        counters = [ix.counter("k{}".format(i), extent) for i, extent in enumerate(what.inner)]
-        value = what.left(self.low, self.grid, self.row, counters)
-
-        def put(how, number, nbytes):
-            f.do(memory(how, f.get(to), number))
-            f.set(to, op("i32.add", f.get(to), i32(nbytes)))
-
-        if self.shared == 2:  # the rows of this range of tiles, the last of which is moved back
-            first, last = [f.param(n) for n in range(len(f.params) - 2, len(f.params))]
-            first = f.let(unsigned_min(f.let(op("i32.mul", first, i32(self.rows))), i32(what.rows - self.rows)))
-            last = f.let(unsigned_min(f.let(op("i32.mul", last, i32(self.rows))), i32(what.rows)))
-            f.set(to, op("i32.add", self.packed_left, op("i32.mul", first, i32(4 * self.pairs))))
-            e.loop("row", last, 1, first)
-        else:
-            e.loop("row", what.rows)
-        (self._left_in_order if self.across else self._left_by_taps)(value, put)
-        e.close()
-
-    def _left_in_order(self, value, put):
-        """Write the terms of a row one after the other."""
-        e, inner = self.e, self.what.inner
-        for i, extent in enumerate(inner):
-            e.loop("k{}".format(i), extent)
-        put("i32.store16", e.scalar(value), 2)
-        for _ in inner:
-            e.close()
-        if self.what.depth() % 2:
-            put("i32.store16", i32(0), 2)
-
-    def _left_by_taps(self, value, put):
-        """Write the channels of each tap of a row."""
-        e, channels = self.e, self.channels
-        for i, extent in enumerate(self.taps):
-            e.loop("k{}".format(i + 1), extent)
-        whole = channels // self.many * self.many
-        if whole:
-            e.loop("eights", whole, self.many)
-            put("v128.store", self._eight_of(value, "k0", e.counters["eights"][0]), 2 * self.many)
-            e.close()
-        if channels - whole:
-            e.loop("k0", channels, 1, whole)
-            put("i32.store16", e.scalar(value), 2)
-            e.close()
-        if channels % 2:
-            put("i32.store16", i32(0), 2)
-        for _ in self.taps:
-            e.close()
-
-    def _pack(self):
-        """Copy the panel of the right operand that begins at the first column: for each pair of terms, eight columns
-        of two int16."""
-        e, f = self.e, self.f
-        to = f.local("i32")
-        f.set(to, self.packed)
-        if self.panels is not None:
-            self._widen(to)
-            return
-        if not self.across and (self.halves is None or e.coefficient(self.right.attr[1], "column") is not None):
-            self._write_pairs(to, lambda: self._eight_of(self.right, "column", self.first_column))
-            return
-        # A position is a pixel's position plus the tap's offset, which is the same for all pixels.
-        slot = self.right.attr[0]
-        word = self.low.slots.types[slot]
-        n = size(word)
-        apart = self._apart(n)
-        places, in_row = self._places(self.halves[0], slot, n, self.many, apart)
-
-        def in_a_row(offset):
-            at = op("i32.add", places[0], offset)
-            if apart == 1:
-                return f.let(self._eight_at(word, at, 0))
-            at = f.let(at)
-            return f.let(self._low_halves(*[e.every_second(at, 8 * self.lanes * v) for v in range(2)]))
-
-        def scattered(offset):
-            fours = []
-            for first in (0, self.lanes):
-                out = i32x4(0)
-                for lane in range(self.lanes):
-                    out = e.lane_at(word, op("i32.add", places[first + lane], offset), out, lane)
-                fours.append(out)
-            return f.let(self._low_halves(*fours))
-
-        for condition, eight in ((in_row, in_a_row), (op("i32.eqz", in_row), scattered)):
-            e.branch(condition)
-            if self.across:
-                self._write_in_order(to, eight)
-            else:
-                self._write_pairs(to, lambda eight=eight: eight(f.let(e.index(self.halves[1], n))))
-            e.close()
-
-    def _widen(self, to):
-        """Copy the panel that the file holds, with twice the bits."""
-        e, f = self.e, self.f
-        at = f.local("i32")
-        f.set(at, self.stored)
-        many = 4 if self.pairs % 4 == 0 else 1
-        e.loop("pair", self.pairs, many)
-        for n in range(2 * many):
-            f.do(memory("v128.store", f.get(to), self._of_panel(at, n), offset=16 * n))
-        f.set(at, op("i32.add", f.get(at), i32(16 * many)))
-        f.set(to, op("i32.add", f.get(to), i32(32 * many)))
-        e.close()
-
-    def _of_panel(self, at, n):
-        """Vector n of int16 from an address in a stored panel."""
-        out = memory(self.panels[1], self.f.get(at), offset=8 * n)
-        return op("i16x8.sub", out, op("i16x8.splat", i32(self.panels[2]))) if self.panels[2] else out
-
-    def _write_pair(self, to, low, high):
-        """Write the columns of a term beside those of the next one, or beside zeros if that is None."""
-        f = self.f
-        if high is None:
-            high = i32x4(0)
-        for v in range(2):
-            f.do(memory("v128.store", f.get(to), self._pair(low, high, v), offset=4 * self.lanes * v))
-        f.set(to, op("i32.add", f.get(to), i32(8 * self.lanes)))
-
-    def _write_in_order(self, to, eight):
-        """Write all terms of a panel in their order, two by two; eight(offset): eight columns of the term that lies so
-        many bytes behind the first."""
-        e, f, depth = self.e, self.f, self.what.depth()
-        at = f.local("i32")
-        f.set(at, self.table)
-        e.loop("pair", depth // 2)
-        self._write_pair(to, *[eight(f.let(memory("i32.load", f.get(at), offset=n))) for n in (0, 4)])
-        f.set(at, op("i32.add", f.get(at), i32(8)))
-        e.close()
-        if depth % 2:
-            self._write_pair(to, eight(f.let(memory("i32.load", f.get(at)))), None)
-
-    def _write_pairs(self, to, eight):
-        """Write all pairs of terms of a panel, tap by tap; eight(): eight columns of the current term."""
-        e = self.e
-        for i, extent in enumerate(self.taps):
-            e.loop("k{}".format(i + 1), extent)
-        self._pairs(eight, lambda low, high: self._write_pair(to, low, high))
-        for _ in self.taps:
-            e.close()
-
-    def _pairs(self, term, write):
-        """write(one term, the next or None) for all pairs of channels; term(): that of the channel that is bound."""
-        e, f = self.e, self.f
-        whole = self.channels // 2 * 2
-
-        def at(channel):
-            e.block()
-            e.bind("k0", channel)
-            out = term()
-            e.close()
-            return out
-
-        if whole:
-            e.loop("pair", whole, 2)
-            first = e.counters["pair"][0]
-            write(at(first), at(f.let(op("i32.add", first, i32(1)))))
-            e.close()
-        if self.channels % 2:
-            e.block()
-            write(at(i32(whole)), None)
-            e.close()
 
     # -- tiles ----------------------------------------------------------------------------------------------------
 
