@@ -26,7 +26,7 @@ def rooms_of(entries, arguments, kind, capacity):
     for e in entries:
         x = arguments[e.input]
         room = None if e.axis is None else getattr(x, "room", None)
-        if not isinstance(room, kind) or not x.size:
+        if room is None or not isinstance(room, kind) or not x.size:
             continue
         if length is not None and room.length != length:
             return None

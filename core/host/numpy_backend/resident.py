@@ -12,7 +12,6 @@ from typing import Any
 from ...backend.axes import argument_names, of_model
 from ...backend.opening import kinds_of, rooms_of, shapes_of
 from ...errors import BackendError
-from ...session.room import Room
 from ...tensor import Tensor
 from .backend import NumpyBackend
 from .compile.compiled import Compiled
@@ -32,7 +31,7 @@ class Resident:
     def step(self, arguments: list[Any], check: Callable[[int], None]) -> list[Any] | None:
         """The model's results; None if no plan serves such a step. check: called with the new length, raises if that is
         too long."""
-        rooms = rooms_of(self.entries, arguments, Room, None)
+        rooms = rooms_of(self.entries, arguments, object, None)
         if self._grown and (rooms is None or len(rooms.states) < len(self._grown)):
             return None
         alone = not self._grown and self.compiled.is_frequent((kinds_of(arguments, ()), shapes_of(arguments)))
