@@ -10,7 +10,7 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import field, fields, is_dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar, get_args
 
 from emberlet.dtypes import DType
 
@@ -106,9 +106,17 @@ class Node(ABC, Generic[C]):
         return cls(name, inputs, outputs, cls.read(a))
 
     @classmethod
-    @abstractmethod
     def read(cls, a: Attributes) -> C:
-        """The config, from a node's attributes at `a.opset`. Raises Problem."""
+        """The config, from a node's attributes at `a.opset`. Raises Problem. By default each field of the config is the
+        attribute of its name, type and default."""
+        config: type[C] = next(
+            found
+            for kind in cls.__mro__
+            for base in kind.__dict__.get("__orig_bases__", ())
+            for found in get_args(base)
+            if isinstance(found, type)
+        )
+        return a.record(config)
 
     @abstractmethod
     def infer(self) -> tuple[Type, ...]:

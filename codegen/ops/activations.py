@@ -72,18 +72,14 @@ class ThresholdedRelu(Alpha):
 
 @dataclass(frozen=True)
 class HardSigmoidConfig:
-    alpha: float
-    beta: float
+    alpha: float = 0.2
+    beta: float = 0.5
 
 
 class HardSigmoid(Elementwise[HardSigmoidConfig]):
     """max(0, min(1, alpha · x + beta))"""
 
     since, function = (1, 6, 22), "hard_sigmoid"
-
-    @classmethod
-    def read(cls, a: Attributes) -> HardSigmoidConfig:
-        return HardSigmoidConfig(a.float("alpha", 0.2), a.float("beta", 0.5))
 
     def emit(self, e: Emitter) -> Emission:
         return e.call("hard_sigmoid", e.x(), alpha=default(self.config.alpha), beta=default(self.config.beta))
@@ -111,8 +107,8 @@ class Selu(Elementwise[SeluConfig]):
 
 @dataclass(frozen=True)
 class ShrinkConfig:
-    bias: float
-    lambd: float
+    bias: float = 0.0
+    lambd: float = 0.5
 
 
 class Shrink(Elementwise[ShrinkConfig]):
@@ -120,27 +116,19 @@ class Shrink(Elementwise[ShrinkConfig]):
 
     since, function = (9,), "shrink"
 
-    @classmethod
-    def read(cls, a: Attributes) -> ShrinkConfig:
-        return ShrinkConfig(a.float("bias", 0.0), a.float("lambd", 0.5))
-
     def emit(self, e: Emitter) -> Emission:
         return e.call("shrink", e.x(), lambd=default(self.config.lambd), bias=default(self.config.bias))
 
 
 @dataclass(frozen=True)
 class GeluConfig:
-    approximate: GeluApproximation
+    approximate: GeluApproximation = GeluApproximation.NONE
 
 
 class Gelu(Elementwise[GeluConfig]):
     """x · Φ(x), or its tanh approximation."""
 
     since, function = (20,), "gelu"
-
-    @classmethod
-    def read(cls, a: Attributes) -> GeluConfig:
-        return GeluConfig(a.choice("approximate", GeluApproximation, GeluApproximation.NONE))
 
     def emit(self, e: Emitter) -> Emission:
         return e.call("gelu", e.x(), approximate=default(self.config.approximate))

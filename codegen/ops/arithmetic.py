@@ -235,17 +235,13 @@ class BitShift(Node[BitShiftConfig]):
 
 @dataclass(frozen=True)
 class ModConfig:
-    fmod: bool
+    fmod: bool = False
 
 
 class Mod(Node[ModConfig]):
     """The remainder with the divisor's sign, or with fmod the dividend's."""
 
     since = (10, 13, 28)
-
-    @classmethod
-    def read(cls, a: Attributes) -> ModConfig:
-        return ModConfig(a.flag("fmod"))
 
     def infer(self) -> tuple[Type, ...]:
         return (TensorType(self.dtype(0), broadcast(self.shape(0), self.shape(1))),)

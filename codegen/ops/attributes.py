@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from emberlet.dtypes import DType
 from emberlet.host.onnx_types import DTYPES
@@ -16,6 +16,7 @@ from ..ir.types import Type
 from ..ir.value import Value
 
 E = TypeVar("E", bound=StrEnum)
+R = TypeVar("R")
 
 if TYPE_CHECKING:
     from ..ir.graph import Graph
@@ -23,6 +24,17 @@ if TYPE_CHECKING:
 # The getters are named like built-in types; these aliases keep the types themselves.
 Whole = int
 Real = float
+
+# The getter of a config's field, by its type.
+_GETTERS = {
+    "int": "int",
+    "bool": "flag",
+    "float": "float",
+    "str": "string",
+    "tuple[int, ...]": "ints",
+    "tuple[float, ...]": "floats",
+    "tuple[str, ...]": "strings",
+}
 
 GraphReader = Callable[[Sequence[Type]], "Graph"]
 """Reads a subgraph, given the types of its inputs (an empty sequence: those the file declares)."""
@@ -54,6 +66,20 @@ class Attributes:
         other = Attributes(self._values, opset, self.inputs, self.outputs)
         other._read = self._read
         return other
+
+    def record(self, kind: type[R]) -> R:
+        """An instance of a dataclass whose fields have the names of attributes, their types and their defaults. A field
+        that may be None is None where the attribute is missing."""
+        given: dict[str, Any] = {}
+        for name, what in kind.__annotations__.items():
+            default = getattr(kind, name, None)
+            if isinstance(default, StrEnum):
+                given[name] = self.choice(name, type(default), default)
+            elif what.endswith(" | None") and not self.has(name):
+                given[name] = None
+            else:
+                given[name] = getattr(self, _GETTERS[what.removesuffix(" | None")])(name, default)
+        return kind(**given)
 
     def has(self, name: str) -> bool:
         self._read.add(name)

@@ -104,18 +104,14 @@ class ConstantOfShape(Node[ConstantOfShapeConfig]):
 
 @dataclass(frozen=True)
 class ShapeConfig:
-    start: int
-    end: int | None
+    start: int = 0
+    end: int | None = None
 
 
 class Shape(Node[ShapeConfig]):
     """The sizes of a tensor, or (opset 15) some of them, as Python ints."""
 
     since = (1, 13, 15, 19, 21, 23, 24, 25)
-
-    @classmethod
-    def read(cls, a: Attributes) -> ShapeConfig:
-        return ShapeConfig(a.int("start", 0), a.int("end") if a.has("end") else None)
 
     def infer(self) -> tuple[Type, ...]:
         shape = self.shape(0)
@@ -222,17 +218,13 @@ class EyeLike(Node[EyeLikeConfig]):
 
 @dataclass(frozen=True)
 class TriluConfig:
-    upper: bool
+    upper: bool = True
 
 
 class Trilu(Node[TriluConfig]):
     """The triangle above or below the k-th diagonal."""
 
     since, static = (14,), (1,)
-
-    @classmethod
-    def read(cls, a: Attributes) -> TriluConfig:
-        return TriluConfig(a.flag("upper", True))
 
     def infer(self) -> tuple[Type, ...]:
         return (self.tensor(0),)

@@ -174,17 +174,13 @@ class NonZero(Plain):
 
 @dataclass(frozen=True)
 class CompressConfig:
-    axis: int | None
+    axis: int | None = None
 
 
 class Compress(Node[CompressConfig]):
     """The slices along an axis (None: the elements) whose condition holds."""
 
     since = (9, 11, 28)
-
-    @classmethod
-    def read(cls, a: Attributes) -> CompressConfig:
-        return CompressConfig(a.int("axis") if a.has("axis") else None)
 
     def infer(self) -> tuple[Type, ...]:
         x = self.tensor(0)
@@ -204,17 +200,13 @@ class Compress(Node[CompressConfig]):
 
 @dataclass(frozen=True)
 class OneHotConfig:
-    axis: int
+    axis: int = -1
 
 
 class OneHot(Node[OneHotConfig]):
     """A new axis of `depth` that is off everywhere but at the index."""
 
     since = (9, 11, 28)
-
-    @classmethod
-    def read(cls, a: Attributes) -> OneHotConfig:
-        return OneHotConfig(a.int("axis", -1))
 
     def infer(self) -> tuple[Type, ...]:
         indices, depth = self.shape(0), self.value(1)
@@ -248,18 +240,14 @@ class OneHot(Node[OneHotConfig]):
 
 @dataclass(frozen=True)
 class ReverseSequenceConfig:
-    batch_axis: int
-    time_axis: int
+    batch_axis: int = 1
+    time_axis: int = 0
 
 
 class ReverseSequence(Node[ReverseSequenceConfig]):
     """The first sequence_lens[i] elements along time in reverse, for each i of the batch."""
 
     since = (10, 28)
-
-    @classmethod
-    def read(cls, a: Attributes) -> ReverseSequenceConfig:
-        return ReverseSequenceConfig(a.int("batch_axis", 1), a.int("time_axis", 0))
 
     def infer(self) -> tuple[Type, ...]:
         return (self.tensor(0),)

@@ -41,17 +41,13 @@ class ArrayFeatureExtractor(Plain):
 
 @dataclass(frozen=True)
 class BinarizerConfig:
-    threshold: float
+    threshold: float = 0.0
 
 
 class Binarizer(Node[BinarizerConfig]):
     """1 where the input is over the threshold, else 0."""
 
     domain = DOMAIN
-
-    @classmethod
-    def read(cls, a: Attributes) -> BinarizerConfig:
-        return BinarizerConfig(a.float("threshold", 0.0))
 
     def infer(self) -> tuple[Type, ...]:
         return (TensorType(self.dtype(0), self.shape(0)),)
@@ -100,7 +96,7 @@ def per_feature(e: Emitter, name: str, numbers: tuple[float, ...]) -> Expr:
 
 @dataclass(frozen=True)
 class NormalizerConfig:
-    norm: Norm
+    norm: Norm = Norm.MAX
 
 
 class Normalizer(Node[NormalizerConfig]):
@@ -108,10 +104,6 @@ class Normalizer(Node[NormalizerConfig]):
     onnxruntime the largest element is not the largest magnitude, which ONNX's reference takes."""
 
     domain = DOMAIN
-
-    @classmethod
-    def read(cls, a: Attributes) -> NormalizerConfig:
-        return NormalizerConfig(a.choice("norm", Norm, Norm.MAX))
 
     def infer(self) -> tuple[Type, ...]:
         return (TensorType(dtypes.float32, self.shape(0)),)

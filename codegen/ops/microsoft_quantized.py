@@ -137,16 +137,12 @@ class QLinearSoftmax(QLinear[SoftmaxConfig]):
 
 @dataclass(frozen=True)
 class MeanConfig:
-    axes: tuple[int, ...]
-    keepdims: bool
+    axes: tuple[int, ...] = ()
+    keepdims: bool = True
 
 
 class QLinearReduceMean(QLinear[MeanConfig]):
     """The mean over axes."""
-
-    @classmethod
-    def read(cls, a: Attributes) -> MeanConfig:
-        return MeanConfig(a.ints("axes", ()), a.flag("keepdims", True))
 
     def axes(self) -> tuple[int, ...]:
         rank = self.rank(0)
@@ -269,17 +265,13 @@ class QLinearAveragePool(Contrib[QPoolConfig]):
 
 @dataclass(frozen=True)
 class ChannelsConfig:
-    channels_last: bool
+    channels_last: bool = False
 
 
 class QLinearGlobalAveragePool(Contrib[ChannelsConfig]):
     """The mean of each channel; the spatial axes stay, with size 1."""
 
     arity = (5, 5)
-
-    @classmethod
-    def read(cls, a: Attributes) -> ChannelsConfig:
-        return ChannelsConfig(a.flag("channels_last"))
 
     def infer(self) -> tuple[Type, ...]:
         x, last = self.inputs[0], self.config.channels_last

@@ -135,17 +135,13 @@ class MatMulInteger16(PlainContrib):
 
 @dataclass(frozen=True)
 class DistanceConfig:
-    metric: Metric
+    metric: Metric = Metric.SQEUCLIDEAN
 
 
 class CDist(Contrib[DistanceConfig]):
     """The distance of each row of one matrix from each row of another."""
 
     arity = (2, 2)
-
-    @classmethod
-    def read(cls, a: Attributes) -> DistanceConfig:
-        return DistanceConfig(a.choice("metric", Metric, Metric.SQEUCLIDEAN))
 
     def infer(self) -> tuple[Type, ...]:
         a, b = self.tensor(0), self.shape(1)

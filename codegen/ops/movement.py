@@ -197,15 +197,11 @@ def merged(dims: Shape) -> Dim:
 class TransposeConfig:
     """perm: None reverses the axes."""
 
-    perm: tuple[int, ...] | None
+    perm: tuple[int, ...] | None = None
 
 
 class Transpose(Node[TransposeConfig]):
     since = (1, 13, 21, 23, 24, 25)
-
-    @classmethod
-    def read(cls, a: Attributes) -> TransposeConfig:
-        return TransposeConfig(a.ints("perm") if a.has("perm") else None)
 
     def perm(self) -> tuple[int, ...]:
         given = self.config.perm

@@ -268,19 +268,15 @@ class InstanceNormalization(Node[EpsilonConfig]):
 @dataclass(frozen=True)
 class LrnConfig:
     size: int
-    alpha: float
-    beta: float
-    bias: float
+    alpha: float = 0.0001
+    beta: float = 0.75
+    bias: float = 1.0
 
 
 class LRN(Node[LrnConfig]):
     """Normalization by the squares of neighboring channels."""
 
     since = (1, 13)
-
-    @classmethod
-    def read(cls, a: Attributes) -> LrnConfig:
-        return LrnConfig(a.int("size"), a.float("alpha", 1e-4), a.float("beta", 0.75), a.float("bias", 1.0))
 
     def infer(self) -> tuple[Type, ...]:
         return (self.tensor(0),)
@@ -300,16 +296,12 @@ class LRN(Node[LrnConfig]):
 
 @dataclass(frozen=True)
 class LpNormalizationConfig:
-    axis: int
-    p: int
+    axis: int = -1
+    p: int = 2
 
 
 class LpNormalization(Node[LpNormalizationConfig]):
     since = (1, 22)
-
-    @classmethod
-    def read(cls, a: Attributes) -> LpNormalizationConfig:
-        return LpNormalizationConfig(a.int("axis", -1), a.int("p", 2))
 
     def infer(self) -> tuple[Type, ...]:
         return (self.tensor(0),)

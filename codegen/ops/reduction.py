@@ -278,8 +278,8 @@ class ArgMin(ArgExtreme):
 
 @dataclass(frozen=True)
 class CumulativeConfig:
-    exclusive: bool
-    reverse: bool
+    exclusive: bool = False
+    reverse: bool = False
 
 
 @dataclass(frozen=True)
@@ -288,10 +288,6 @@ class Cumulative(Node[CumulativeConfig], ABC):
 
     function: ClassVar[str]
     static = (1,)
-
-    @classmethod
-    def read(cls, a: Attributes) -> CumulativeConfig:
-        return CumulativeConfig(a.flag("exclusive"), a.flag("reverse"))
 
     def infer(self) -> tuple[Type, ...]:
         return (self.tensor(0),)

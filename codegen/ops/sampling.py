@@ -58,17 +58,13 @@ class GridSample(Node[GridSampleConfig]):
 
 @dataclass(frozen=True)
 class AffineGridConfig:
-    align_corners: bool
+    align_corners: bool = False
 
 
 class AffineGrid(Node[AffineGridConfig]):
     """The sampling grid of an affine map, theta (n, d, d + 1), for an output of a given size."""
 
     since, static = (20,), (1,)
-
-    @classmethod
-    def read(cls, a: Attributes) -> AffineGridConfig:
-        return AffineGridConfig(a.flag("align_corners"))
 
     def infer(self) -> tuple[Type, ...]:
         theta, size = self.tensor(0), self.dims(1)
@@ -196,17 +192,13 @@ class DeformConv(Node[DeformConvConfig]):
 
 @dataclass(frozen=True)
 class NonMaxSuppressionConfig:
-    center_point_box: bool
+    center_point_box: bool = False
 
 
 class NonMaxSuppression(Node[NonMaxSuppressionConfig]):
     """The boxes not overlapped by a better one: int64 (kept, 3) of batch, class and box index."""
 
     since, static, loops = (10, 11), (2, 3, 4), True
-
-    @classmethod
-    def read(cls, a: Attributes) -> NonMaxSuppressionConfig:
-        return NonMaxSuppressionConfig(a.flag("center_point_box"))
 
     def infer(self) -> tuple[Type, ...]:
         return (TensorType(dtypes.int64, (None, 3)),)
@@ -308,17 +300,13 @@ class MaxUnpool(Node[MaxUnpoolConfig]):
 
 @dataclass(frozen=True)
 class CenterCropPadConfig:
-    axes: tuple[int, ...] | None
+    axes: tuple[int, ...] | None = None
 
 
 class CenterCropPad(Node[CenterCropPadConfig]):
     """The input cut or padded with zeros around its center."""
 
     since, static = (18,), (1,)
-
-    @classmethod
-    def read(cls, a: Attributes) -> CenterCropPadConfig:
-        return CenterCropPadConfig(a.ints("axes") if a.has("axes") else None)
 
     def infer(self) -> tuple[Type, ...]:
         x, wanted = self.tensor(0), self.dims(1)

@@ -121,18 +121,14 @@ class SequenceLength(Plain):
 
 @dataclass(frozen=True)
 class SplitToSequenceConfig:
-    axis: int
-    keepdims: bool
+    axis: int = 0
+    keepdims: bool = True
 
 
 class SplitToSequence(Node[SplitToSequenceConfig]):
     """Parts of a tensor: of given lengths, of one length, or single elements."""
 
     since, static = (11, 24), (1,)
-
-    @classmethod
-    def read(cls, a: Attributes) -> SplitToSequenceConfig:
-        return SplitToSequenceConfig(a.int("axis", 0), a.flag("keepdims", True))
 
     def infer(self) -> tuple[Type, ...]:
         x = self.tensor(0)
@@ -162,17 +158,13 @@ class SplitToSequence(Node[SplitToSequenceConfig]):
 @dataclass(frozen=True)
 class ConcatFromSequenceConfig:
     axis: int
-    new_axis: bool
+    new_axis: bool = False
 
 
 class ConcatFromSequence(Node[ConcatFromSequenceConfig]):
     """The sequence's tensors joined along an axis, or stacked along a new one."""
 
     since = (11,)
-
-    @classmethod
-    def read(cls, a: Attributes) -> ConcatFromSequenceConfig:
-        return ConcatFromSequenceConfig(a.int("axis"), a.flag("new_axis"))
 
     def infer(self) -> tuple[Type, ...]:
         t = as_tensor(_element(self.type(0)))
@@ -243,17 +235,13 @@ class OptionalHasElement(Plain):
 
 @dataclass(frozen=True)
 class ImageDecoderConfig:
-    pixel_format: PixelFormat
+    pixel_format: PixelFormat = PixelFormat.RGB
 
 
 class ImageDecoder(Node[ImageDecoderConfig]):
     """Pixels from the bytes of an image file, decoded by Pillow on the host."""
 
     since = (20,)
-
-    @classmethod
-    def read(cls, a: Attributes) -> ImageDecoderConfig:
-        return ImageDecoderConfig(a.choice("pixel_format", PixelFormat, PixelFormat.RGB))
 
     def infer(self) -> tuple[Type, ...]:
         return (TensorType(dtypes.uint8, (None, None, 1 if self.config.pixel_format == "Grayscale" else 3)),)

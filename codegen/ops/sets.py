@@ -15,18 +15,14 @@ from .base import axis_of
 
 @dataclass(frozen=True)
 class UniqueConfig:
-    axis: int | None
-    sorted: bool
+    axis: int | None = None
+    sorted: bool = True
 
 
 class Unique(Node[UniqueConfig]):
     """The distinct elements (or slices along an axis), their first positions, the inverse map, and counts."""
 
     since = (11, 28)
-
-    @classmethod
-    def read(cls, a: Attributes) -> UniqueConfig:
-        return UniqueConfig(a.int("axis") if a.has("axis") else None, a.flag("sorted", True))
 
     def infer(self) -> tuple[Type, ...]:
         x = self.tensor(0)

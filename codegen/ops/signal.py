@@ -82,7 +82,7 @@ class DFT(Node[DFTConfig]):
 
 @dataclass(frozen=True)
 class STFTConfig:
-    onesided: bool
+    onesided: bool = True
 
 
 class STFT(Node[STFTConfig]):
@@ -92,10 +92,6 @@ class STFT(Node[STFTConfig]):
     """
 
     since, static, loops = (17,), (1, 3), True
-
-    @classmethod
-    def read(cls, a: Attributes) -> STFTConfig:
-        return STFTConfig(a.flag("onesided", True))
 
     def infer(self) -> tuple[Type, ...]:
         x = self.tensor(0)

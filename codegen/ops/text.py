@@ -28,18 +28,14 @@ class StringConcat(Plain):
 
 @dataclass(frozen=True)
 class StringSplitConfig:
-    delimiter: str
-    maxsplit: int | None
+    delimiter: str = ""
+    maxsplit: int | None = None
 
 
 class StringSplit(Node[StringSplitConfig]):
     """The pieces of each string, padded with empty ones, and their number."""
 
     since = (20,)
-
-    @classmethod
-    def read(cls, a: Attributes) -> StringSplitConfig:
-        return StringSplitConfig(a.string("delimiter", ""), a.int("maxsplit") if a.has("maxsplit") else None)
 
     def infer(self) -> tuple[Type, ...]:
         shape = self.shape(0)
