@@ -115,15 +115,10 @@ WRITERS: dict[str, tuple[str, list[str]]] = {
     "train-report": ("train-report training --out OUT.html", ["OUT.html"]),
 }
 READERS = {
-    "inspect": "inspect digits.onnx",
-    "inspect weights": "inspect weights.npz",
-    "diff": "diff weights.npz weights.npz",
-    "run": "run digits.onnx --input inputs.npz --backend numpy",
-    "verify": "verify digits.onnx",
-    "devices": "devices",
-    "micro deploy": "micro deploy . --dry-run",
-    "score": "score digits.onnx rows.parquet --out results",
-}
+    "inspect": "inspect digits.onnx", "inspect weights": "inspect weights.npz", "diff": "diff weights.npz weights.npz",
+    "run": "run digits.onnx --input inputs.npz --backend numpy", "verify": "verify digits.onnx", "devices": "devices",
+    "micro deploy": "micro deploy . --dry-run", "score": "score digits.onnx rows.parquet --out results",
+}  # fmt: skip
 # what a command says of an existing file that it did not write
 REFUSED = ("was not written", "holds no digest", "no longer holds", "--overwrite", "is a folder", "Is a directory",
            "is a link, a pipe or a device", "is a pipe or a device")  # fmt: skip
@@ -220,15 +215,11 @@ def test_an_output_may_be_any_folder_and_leaves_what_is_in_it(
 @pytest.mark.parametrize(
     "words",
     [
-        "compile OUT.plan --out OUT.plan",
-        "compile digits.onnx --out digits.onnx",
-        "run digits.onnx --input inputs.npz --out OUT",
-        "run digits.onnx --input image=x.npy --out x.npy",
-        "convert weights.npz OUT",
-        "graph digits.onnx --out digits.onnx",
-        "profile digits.onnx --trace digits.onnx",
+        "compile OUT.plan --out OUT.plan", "compile digits.onnx --out digits.onnx",
+        "run digits.onnx --input inputs.npz --out OUT", "run digits.onnx --input image=x.npy --out x.npy",
+        "convert weights.npz OUT", "graph digits.onnx --out digits.onnx", "profile digits.onnx --trace digits.onnx",
     ],
-)
+)  # fmt: skip
 @pytest.mark.parametrize("spelling", ["itself", "another spelling", "a link", "a second name", "a link to its folder"])
 def test_an_output_is_never_an_input(words: str, spelling: str, emberlet: Emberlet, place: Path) -> None:
     source = {
@@ -266,13 +257,12 @@ def test_an_output_is_never_an_input(words: str, spelling: str, emberlet: Emberl
         ("convert weights.npz w.pt", ".bpk, .safetensors, .npz or .gguf"),
         ("convert weights.npz w.onnx --overwrite", ".bpk, .safetensors, .npz or .gguf"),
         ("convert weights.npz w.h5", ".bpk, .safetensors, .npz or .gguf"),
-        ("compile digits.onnx --out d.foo", ".plan or .wasm"),
-        ("compile digits.onnx --out d", ".plan or .wasm"),
+        ("compile digits.onnx --out d.foo", ".plan or .wasm"), ("compile digits.onnx --out d", ".plan or .wasm"),
         ("run digits.onnx --input inputs.npz --out y.npy", "expected a name that ends in .npz"),
         ("graph digits.onnx --out d.png", ".svg, .html or .txt"),
         ("profile digits.onnx --trace d.txt", "expected a name that ends in .json"),
     ],
-)
+)  # fmt: skip
 def test_an_ending_is_known_or_the_known_ones_are_named(words: str, says: str, emberlet: Emberlet, place: Path) -> None:
     before = tree(place.parent)
     said = emberlet(*words.split())

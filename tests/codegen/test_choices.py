@@ -15,20 +15,11 @@ from emberlet.functional.elementwise.activations_by_name import ACTIVATIONS
 
 # Free text of a model's author: names, formulas, regular expressions and words of the data.
 FREE = {
-    "CategoryMapperConfig.default_word",
-    "CategoryMapperConfig.words",
-    "EinsumConfig.equation",
-    "InputSizeConfig.symbol",
-    "LabelEncoderConfig.default_word",
-    "RegexFullMatchConfig.pattern",
-    "StringNormalizerConfig.locale",
-    "StringNormalizerConfig.stopwords",
-    "StringSplitConfig.delimiter",
-    "TfIdfConfig.pool",
-    "TokenizerConfig.expression",
-    "TokenizerConfig.pad_value",
-    "TokenizerConfig.separators",
-}
+    "CategoryMapperConfig.default_word", "CategoryMapperConfig.words", "EinsumConfig.equation",
+    "InputSizeConfig.symbol", "LabelEncoderConfig.default_word", "RegexFullMatchConfig.pattern",
+    "StringNormalizerConfig.locale", "StringNormalizerConfig.stopwords", "StringSplitConfig.delimiter",
+    "TfIdfConfig.pool", "TokenizerConfig.expression", "TokenizerConfig.pad_value", "TokenizerConfig.separators",
+}  # fmt: skip
 
 
 def test_a_field_of_type_str_is_free_text() -> None:

@@ -187,15 +187,9 @@ def rotary(
 
 @SLOW
 @given(
-    pairs=st.integers(1, 4),
-    rest=st.sampled_from([0, 0, 2, 3]),
-    neighbors=st.booleans(),
-    batch=st.integers(1, 3),
-    own=st.booleans(),
-    length=st.integers(1, 5),
-    at=st.integers(0, 1),
-    expand=st.booleans(),
-)
+    pairs=st.integers(1, 4), rest=st.sampled_from([0, 0, 2, 3]), neighbors=st.booleans(), batch=st.integers(1, 3),
+    own=st.booleans(), length=st.integers(1, 5), at=st.integers(0, 1), expand=st.booleans(),
+)  # fmt: skip
 def test_a_rotary_embedding_in_parts_is_one_call(
     pairs: int, rest: int, neighbors: bool, batch: int, own: bool, length: int, at: int, expand: bool
 ) -> None:
@@ -326,14 +320,10 @@ def test_each_idiom_has_a_switch() -> None:
 
 @SLOW
 @given(
-    heads=st.sampled_from([(1, 1), (2, 2), (4, 2), (6, 1)]),
-    size=st.sampled_from([2, 4]),
-    first=st.booleans(),
-    turned=st.sampled_from(["", "q", "qk"]),
-    causal=st.booleans(),
-    masked=st.booleans(),
+    heads=st.sampled_from([(1, 1), (2, 2), (4, 2), (6, 1)]), size=st.sampled_from([2, 4]), first=st.booleans(),
+    turned=st.sampled_from(["", "q", "qk"]), causal=st.booleans(), masked=st.booleans(),
     lengths=st.tuples(st.integers(1, 3), st.integers(1, 5)),
-)
+)  # fmt: skip
 def test_attention_takes_heads_side_by_side(
     heads: tuple[int, int], size: int, first: bool, turned: str, causal: bool, masked: bool, lengths: tuple[int, int]
 ) -> None:
@@ -392,12 +382,10 @@ def test_heads_that_something_else_reads_stay_apart(what: str) -> None:
 
 @SLOW
 @given(
-    lead=st.lists(st.sampled_from("BL"), min_size=1, max_size=2, unique=True),
-    parts=st.integers(2, 4),
-    rest=st.lists(st.integers(2, 3), min_size=1, max_size=2),
-    order=st.randoms(use_true_random=False),
+    lead=st.lists(st.sampled_from("BL"), min_size=1, max_size=2, unique=True), parts=st.integers(2, 4),
+    rest=st.lists(st.integers(2, 3), min_size=1, max_size=2), order=st.randoms(use_true_random=False),
     how=st.sampled_from(["Gather", "Slice", "Split"]),
-)
+)  # fmt: skip
 def test_parts_of_a_layers_result_are_split(lead: list[str], parts: int, rest: list[int], order: Any, how: str) -> None:
     """For any order of the other axes, and any node that splits the parts."""
     axes = [i for i in range(len(lead) + 1 + len(rest)) if i != len(lead)]

@@ -45,15 +45,12 @@ def saved(model: onnx.ModelProto, path: Path) -> Path:
 @pytest.mark.parametrize(
     ("name", "becomes"),
     [
-        ("模型", "模型"),
-        ("größe.x", "größe_x"),
-        ("a²", "a2"),
+        ("模型", "模型"), ("größe.x", "größe_x"), ("a²", "a2"),
         ("encoder.layers.11.self_attn.q_proj", "encoder_layers_11_self_attn_q_proj"),
-        ("/decoder/block.3/quantize/DequantizeLinear_Output", "Output"),
-        ("9lives", "value_9lives"),
+        ("/decoder/block.3/quantize/DequantizeLinear_Output", "Output"), ("9lives", "value_9lives"),
         ("class", "class_"),
     ],
-)
+)  # fmt: skip
 def test_an_identifier_keeps_whole_words_of_any_script(name: str, becomes: str) -> None:
     assert identifier(name, limit=MAX_LOCAL if "Dequantize" in name else 48) == becomes
 
@@ -93,11 +90,10 @@ def test_whatever_a_models_name_is_windows_takes_its_file(text: str) -> None:
 @pytest.mark.parametrize(
     ("one", "other"),
     [
-        ("模型", "MODEL"),
-        ("a" * 200 + "1", "a" * 200 + "2"),
+        ("模型", "MODEL"), ("a" * 200 + "1", "a" * 200 + "2"),
         ("resnet_v1_finetuned_on_faces_2024", "vit_finetuned_on_faces_2024"),
     ],
-)
+)  # fmt: skip
 def test_models_of_different_names_become_different_files(one: str, other: str, tmp_path: Path) -> None:
     made = [generate(parse(RELU), tmp_path, name=name).module for name in (one, other)]
     assert len(set(made)) == 2 and all(m.is_file() for m in made)
@@ -124,14 +120,10 @@ def test_a_layer_never_hides_a_member_of_model(member: str) -> None:
 @pytest.mark.parametrize(
     ("given_name", "field"),
     [
-        ("stem", "stem"),
-        ("node_conv2d_1", "conv1"),
-        ("Conv_0", "conv1"),
-        ("", "conv1"),
-        ("n0", "conv1"),
+        ("stem", "stem"), ("node_conv2d_1", "conv1"), ("Conv_0", "conv1"), ("", "conv1"), ("n0", "conv1"),
         ("head_2", "head_2"),
     ],
-)
+)  # fmt: skip
 def test_a_node_with_a_name_of_its_own_names_its_layer(given_name: str, field: str) -> None:
     weight = numpy_helper.from_array(np.ones((4, 3, 1, 1), np.float32), "onnx::Conv_17")
     node = helper.make_node("Conv", ["x", weight.name], ["features"], name=given_name)
@@ -146,14 +138,11 @@ def test_a_node_with_a_name_of_its_own_names_its_layer(given_name: str, field: s
     ("shape", "slope", "layer"),
     [
         ("N, 3, 4, 4", (3, 1, 1), "nn.PRelu(num_parameters=3"),
-        ("N, 3, 4, 4", (1, 3, 1, 1), "nn.PRelu(num_parameters=3"),
-        ("N, 3, 4, 4", (1,), "nn.PRelu(backend"),
-        ("N, 3, 4, 4", (1, 1, 1), "nn.PRelu(backend"),
-        ("N, 3", (3,), "nn.PRelu(num_parameters=3"),
-        ("N, 3, 4, 4", (4,), None),
-        ("N, 3, 4, 4", (3, 4, 4), None),
+        ("N, 3, 4, 4", (1, 3, 1, 1), "nn.PRelu(num_parameters=3"), ("N, 3, 4, 4", (1,), "nn.PRelu(backend"),
+        ("N, 3, 4, 4", (1, 1, 1), "nn.PRelu(backend"), ("N, 3", (3,), "nn.PRelu(num_parameters=3"),
+        ("N, 3, 4, 4", (4,), None), ("N, 3, 4, 4", (3, 4, 4), None),
     ],
-)
+)  # fmt: skip
 def test_a_constant_slope_for_each_channel_is_a_layer(shape: str, slope: tuple[int, ...], layer: str | None) -> None:
     model = parse(f"g (float[{shape}] x) => (float[{shape}] y) {{ y = PRelu(x, slope) }}")
     model.graph.initializer.append(numpy_helper.from_array(np.full(slope, 0.25, np.float32), "slope"))
@@ -194,12 +183,10 @@ def test_whatever_a_model_says_of_itself_is_its_docstring(text: str) -> None:
 @pytest.mark.parametrize(
     "body",
     [
-        "y = Relu(x)  y = Neg(x)",
-        "a = Relu(x)  y = Neg(a)  a = Exp(y)",
-        "x = Relu(x)  y = Neg(x)",
+        "y = Relu(x)  y = Neg(x)", "a = Relu(x)  y = Neg(a)  a = Exp(y)", "x = Relu(x)  y = Neg(x)",
         "y = Neg(w) w = Relu(x)",
     ],
-)
+)  # fmt: skip
 def test_a_name_that_is_written_twice_is_said_to_be(body: str) -> None:
     model = parse(f"g (float[3] x) => (float[3] y) {{ {body} }}")
     model.graph.initializer.append(numpy_helper.from_array(np.zeros(3, np.float32), "w"))

@@ -91,18 +91,13 @@ def test_a_scalar_input_takes_one_value_of_any_shape(ort, shape):
 
 
 WRONG = {
-    "an unknown output": (["q"], {"x": X, "k": K}),
-    "a missing input": (None, {"x": X}),
-    "an unknown input": (None, {"x": X, "k": K, "w": X}),
-    "another dtype": (None, {"x": X.astype(np.float64), "k": K}),
-    "another rank": (None, {"x": X[0], "k": K}),
-    "another size": (None, {"x": np.ones((2, 4), np.float32), "k": K}),
-    "a number": (None, {"x": X, "k": 3}),
-    "a number of NumPy": (None, {"x": X, "k": np.int64(3)}),
-    "nothing": (None, {"x": None, "k": K}),
-    "a list of inputs": (None, [X, K]),
+    "an unknown output": (["q"], {"x": X, "k": K}), "a missing input": (None, {"x": X}),
+    "an unknown input": (None, {"x": X, "k": K, "w": X}), "another dtype": (None, {"x": X.astype(np.float64), "k": K}),
+    "another rank": (None, {"x": X[0], "k": K}), "another size": (None, {"x": np.ones((2, 4), np.float32), "k": K}),
+    "a number": (None, {"x": X, "k": 3}), "a number of NumPy": (None, {"x": X, "k": np.int64(3)}),
+    "nothing": (None, {"x": None, "k": K}), "a list of inputs": (None, [X, K]),
     "a text for the names": ("y", {"x": X, "k": K}),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("case", WRONG)
@@ -242,20 +237,11 @@ def test_providers_and_options_in_each_form(ort, providers, options):
 @pytest.mark.parametrize(
     ("providers", "options"),
     [
-        ([CPU], []),
-        ([CPU], [{}, {}]),
-        ([CPU], {}),
-        ([CPU], 3),
-        ([(CPU, {}, {})], None),
-        ([(CPU,)], None),
-        ([(3, {})], None),
-        ([(CPU, 3)], None),
-        ([3], None),
-        ({CPU}, None),
-        (CPU, None),
+        ([CPU], []), ([CPU], [{}, {}]), ([CPU], {}), ([CPU], 3), ([(CPU, {}, {})], None), ([(CPU,)], None),
+        ([(3, {})], None), ([(CPU, 3)], None), ([3], None), ({CPU}, None), (CPU, None),
     ],
     ids=str,
-)
+)  # fmt: skip
 def test_malformed_providers_and_options_are_refused(providers, options):
     with pytest.raises(ValueError, match=r"'provider"):
         session(ours, providers=providers, provider_options=options)

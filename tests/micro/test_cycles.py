@@ -12,29 +12,14 @@ from tools.microcontrollers.cycles import cycles, spent
 from tools.microcontrollers.networks import SMALL, samples
 
 PUBLISHED = [
-    ("movs r0, #1", 0x2001, 1),
-    ("muls r0, r1", 0x4348, 1),
-    ("mov pc, r0", 0x4687, 2),
-    ("add pc, r0", 0x4487, 2),
-    ("ldr r0, [pc, #4]", 0x4801, 2),
-    ("ldrsb r0, [r1, r2]", 0x5688, 2),
-    ("ldr r0, [r1]", 0x6808, 2),
-    ("strb r0, [r1]", 0x7008, 2),
-    ("ldrh r0, [r1]", 0x8808, 2),
-    ("str r0, [sp, #4]", 0x9001, 2),
-    ("add r0, sp, #4", 0xA801, 1),
-    ("push {r4-r7, lr}", 0xB5F0, 6),
-    ("uxtb r0, r1", 0xB2C8, 1),
-    ("pop {r4-r7}", 0xBCF0, 5),
-    ("pop {r4-r7, pc}", 0xBDF0, 8),
-    ("stmia r0!, {r1-r3}", 0xC00E, 4),
-    ("ldmia r0!, {r1-r3}", 0xC80E, 4),
-    ("b", 0xE000, 2),
-    ("bx lr", 0x4770, 2),
-    ("blx r3", 0x4798, 2),
-    ("bl", 0xF000, 3),
+    ("movs r0, #1", 0x2001, 1), ("muls r0, r1", 0x4348, 1), ("mov pc, r0", 0x4687, 2), ("add pc, r0", 0x4487, 2),
+    ("ldr r0, [pc, #4]", 0x4801, 2), ("ldrsb r0, [r1, r2]", 0x5688, 2), ("ldr r0, [r1]", 0x6808, 2),
+    ("strb r0, [r1]", 0x7008, 2), ("ldrh r0, [r1]", 0x8808, 2), ("str r0, [sp, #4]", 0x9001, 2),
+    ("add r0, sp, #4", 0xA801, 1), ("push {r4-r7, lr}", 0xB5F0, 6), ("uxtb r0, r1", 0xB2C8, 1),
+    ("pop {r4-r7}", 0xBCF0, 5), ("pop {r4-r7, pc}", 0xBDF0, 8), ("stmia r0!, {r1-r3}", 0xC00E, 4),
+    ("ldmia r0!, {r1-r3}", 0xC80E, 4), ("b", 0xE000, 2), ("bx lr", 0x4770, 2), ("blx r3", 0x4798, 2), ("bl", 0xF000, 3),
     ("dmb", 0xF3BF, 3),
-]
+]  # fmt: skip
 """Instructions, their first 16 bits, and table 3.1 of Arm's manual, DDI 0484C; for lists of N registers it says 1 + N,
 and 3 + N if they include PC."""
 

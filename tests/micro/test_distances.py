@@ -20,14 +20,9 @@ Nodes = Sequence[tuple[str, str, str, dict[str, Any]]]
 ROWS, FEATURES = 5, 3
 TABLE = np.random.default_rng(3).normal(0, 1, (ROWS, FEATURES)).astype(np.float32)
 CONSTANTS: dict[str, Array] = {
-    "two": np.array([2], np.float32),
-    "three": np.array([3], np.float32),
-    "third": np.array([1 / 3], np.float32),
-    "powers": np.array([1, 2, 3], np.float32),
-    "one": np.array([1]),
-    "last": np.array([-1]),
-    "zero": np.array([0]),
-}
+    "two": np.array([2], np.float32), "three": np.array([3], np.float32), "third": np.array([1 / 3], np.float32),
+    "powers": np.array([1, 2, 3], np.float32), "one": np.array([1]), "last": np.array([-1]), "zero": np.array([0]),
+}  # fmt: skip
 
 
 def loop(
@@ -72,12 +67,8 @@ LOOPS: dict[str, Nodes] = {
     "euclidean": (COPY, SUB, ("ReduceSumSquare", "apart one", "sum", {"keepdims": 0}), ("Sqrt", "sum", "distance", {})),
     "of cities": (COPY, SUB, ("Abs", "apart", "far", {}), ("ReduceSum", "far one", "distance", {"keepdims": 0})),
     "by powers": (
-        COPY,
-        SUB,
-        ("Abs", "apart", "far", {}),
-        ("Pow", "far three", "cube", {}),
-        ("ReduceSum", "cube one", "sum", {"keepdims": 0}),
-        ("Pow", "sum third", "distance", {}),
+        COPY, SUB, ("Abs", "apart", "far", {}), ("Pow", "far three", "cube", {}),
+        ("ReduceSum", "cube one", "sum", {"keepdims": 0}), ("Pow", "sum third", "distance", {}),
     ),
     "through a copy": (COPY, SUB, ("Identity", "apart", "same", {}),
                        ("ReduceSumSquare", "same one", "sum", {"keepdims": 0}), ("Identity", "sum", "distance", {})),

@@ -64,17 +64,12 @@ def two() -> list[tuple[str, Any]]:
 
 
 CLASSIFIERS: dict[str, Make] = {
-    "logistic regression": logistic,
-    "ridge": RidgeClassifier,
-    "gradient descent": lambda: SGDClassifier(random_state=0),
-    "perceptron": Perceptron,
-    "support vectors": SVC,
+    "logistic regression": logistic, "ridge": RidgeClassifier,
+    "gradient descent": lambda: SGDClassifier(random_state=0), "perceptron": Perceptron, "support vectors": SVC,
     "support vectors, linear kernel": lambda: SVC(kernel="linear"),
-    "support vectors, polynomial kernel": lambda: SVC(kernel="poly"),
-    "support vectors, few": lambda: NuSVC(nu=0.2),
+    "support vectors, polynomial kernel": lambda: SVC(kernel="poly"), "support vectors, few": lambda: NuSVC(nu=0.2),
     "neighbors": lambda: KNeighborsClassifier(3),
-    "neighbors by distance": lambda: KNeighborsClassifier(5, weights="distance"),
-    "naive Bayes": GaussianNB,
+    "neighbors by distance": lambda: KNeighborsClassifier(5, weights="distance"), "naive Bayes": GaussianNB,
     "linear discriminants": LinearDiscriminantAnalysis,
     "quadratic discriminants": lambda: QuadraticDiscriminantAnalysis(reg_param=0.1),
     "a network": lambda: MLPClassifier((16,), max_iter=300, random_state=0),
@@ -88,20 +83,15 @@ CLASSIFIERS: dict[str, Make] = {
     "a forest": lambda: RandomForestClassifier(5, random_state=0),
     "boosted trees": lambda: GradientBoostingClassifier(n_estimators=4, random_state=0),
     "adaptive boosting": lambda: AdaBoostClassifier(n_estimators=4, random_state=0),
-}
+}  # fmt: skip
 REGRESSORS: dict[str, Make] = {
-    "linear": LinearRegression,
-    "ridge": Ridge,
-    "few columns": Lasso,
-    "two penalties": lambda: ElasticNet(alpha=0.01),
-    "Bayesian": BayesianRidge,
-    "robust": lambda: HuberRegressor(max_iter=200),
+    "linear": LinearRegression, "ridge": Ridge, "few columns": Lasso, "two penalties": lambda: ElasticNet(alpha=0.01),
+    "Bayesian": BayesianRidge, "robust": lambda: HuberRegressor(max_iter=200),
     "linear support vectors": lambda: LinearSVR(C=10, max_iter=2000, random_state=0),
     "partial least squares": lambda: PLSRegression(2),
     "a network": lambda: MLPRegressor(hidden_layer_sizes=(16,), max_iter=300, random_state=0),
-    "support vectors": lambda: SVR(C=100),
-    "neighbors": lambda: KNeighborsRegressor(5),
-}
+    "support vectors": lambda: SVR(C=100), "neighbors": lambda: KNeighborsRegressor(5),
+}  # fmt: skip
 REFUSED = {"support vectors, polynomial kernel", "adaptive boosting"}
 REFUSED_REGRESSORS = {"support vectors", "neighbors"}
 """Those of which a half may be refused behind a scaler."""

@@ -128,16 +128,13 @@ MERGED: dict[str, tuple[list[Layer], str]] = {
     "a gate that is added": ([mapped("x", "g", SIGMOID), both("x", "g", "y", "add")], "mapfloat binaryfloat"),
     "a clamped gate": ([mapped("x", "g", SIGMOID), both("x", "g", "y", "mul", 0.0, inf)], "mapfloat binaryfloat"),
     "a gate clamped above": (
-        [mapped("x", "g", SIGMOID), both("x", "g", "y", "mul", -inf, 0.0)],
-        "mapfloat binaryfloat",
+        [mapped("x", "g", SIGMOID), both("x", "g", "y", "mul", -inf, 0.0)], "mapfloat binaryfloat",
     ),
     "a gate of another": (
-        [mapped("x", "a", ABS), mapped("x", "g", SIGMOID), both("a", "g", "y")],
-        "mapfloat mapfloat binaryfloat",
+        [mapped("x", "a", ABS), mapped("x", "g", SIGMOID), both("a", "g", "y")], "mapfloat mapfloat binaryfloat",
     ),
     "a gate of a gate": (
-        [mapped("x", "g", SIGMOID), both("x", "g", "a"), both("x", "a", "y")],
-        "mapfloat binaryfloat",
+        [mapped("x", "g", SIGMOID), both("x", "g", "a"), both("x", "a", "y")], "mapfloat binaryfloat",
     ),
     "a gate that is read again": (
         [mapped("x", "g", SIGMOID), both("x", "g", "a"), both("a", "g", "y", "add")],
@@ -157,30 +154,24 @@ MERGED: dict[str, tuple[list[Layer], str]] = {
     "a function behind a convolution": ([conv("x", "a"), mapped("a", "y", ("affine", (2.0, -1.0)))], "conv"),
     "functions behind a convolution": ([conv("x", "a"), mapped("a", "y", HALF, ABS)], "conv mapfloat"),
     "a factor behind a clamp": (
-        [conv("x", "a", 0.0, inf), with_constant("a", "y", "mul", CHANNELS)],
-        "conv binaryfloat",
+        [conv("x", "a", 0.0, inf), with_constant("a", "y", "mul", CHANNELS)], "conv binaryfloat",
     ),
     "a factor behind a clamp above": (
-        [conv("x", "a", -inf, 1.0), with_constant("a", "y", "mul", CHANNELS)],
-        "conv binaryfloat",
+        [conv("x", "a", -inf, 1.0), with_constant("a", "y", "mul", CHANNELS)], "conv binaryfloat",
     ),
     "a clamped factor": ([conv("x", "a"), with_constant("a", "y", "mul", CHANNELS, 0.0, inf)], "conv binaryfloat"),
     "a factor clamped above": (
-        [conv("x", "a"), with_constant("a", "y", "mul", CHANNELS, -inf, 1.0)],
-        "conv binaryfloat",
+        [conv("x", "a"), with_constant("a", "y", "mul", CHANNELS, -inf, 1.0)], "conv binaryfloat",
     ),
     "a divisor of zero": ([conv("x", "a"), with_constant("a", "y", "div", [1, 0, 2, 4])], "conv binaryfloat"),
     "a factor for each column": (
-        [conv("x", "a"), with_constant("a", "y", "mul", np.ones((3, 1)))],
-        "conv binaryfloat",
+        [conv("x", "a"), with_constant("a", "y", "mul", np.ones((3, 1)))], "conv binaryfloat",
     ),
     "a factor for each element of a row": (
-        [conv("x", "a"), with_constant("a", "y", "mul", np.ones((3, 4)))],
-        "conv binaryfloat",
+        [conv("x", "a"), with_constant("a", "y", "mul", np.ones((3, 4)))], "conv binaryfloat",
     ),
     "a convolution that is read twice": (
-        [conv("x", "a"), mapped("a", "b", RELU), both("a", "b", "y", "add")],
-        "conv mapfloat binaryfloat",
+        [conv("x", "a"), mapped("a", "b", RELU), both("a", "b", "y", "add")], "conv mapfloat binaryfloat",
     ),
     "no move": ([moved("x", "y")], "reshape"),
     "a move in front of another layer": ([moved("x", "a"), mapped("a", "y", ABS)], "mapfloat"),
@@ -194,8 +185,7 @@ MERGED: dict[str, tuple[list[Layer], str]] = {
     ),
     "nothing behind a convolution": ([conv("x", "a"), mapped("a", "y")], "conv mapfloat"),
     "a factor behind a clamp without ends": (
-        [conv("x", "a"), mapped("a", "y", ("clip", (-inf, inf)), HALF)],
-        "conv",
+        [conv("x", "a"), mapped("a", "y", ("clip", (-inf, inf)), HALF)], "conv",
     ),
     "what nothing reads": ([mapped("x", "a", ABS), conv("a", "b"), mapped("x", "y", HALF)], "mapfloat"),
 }  # fmt: skip

@@ -81,15 +81,12 @@ def selected(*constants: Any) -> Select:
 # -- grids that a layer needs -----------------------------------------------------------------------------------------
 
 NEEDED: dict[str, tuple[Layer, Grid]] = {
-    "lstm": (recurrent(LstmFloat, 4), HALVES),
-    "gru": (recurrent(GruFloat, 3), HALVES),
-    "gated gru": (recurrent(GatedGruFloat, 3), HALVES),
-    "rnn": (recurrent(RnnFloat, 1), HALVES),
-    "softmax": (softmax(), Grid(1 / 256, 0)),
-    "place": (Arg("y", ("x",), "y", (2, 3, 1), "max"), BYTES),
+    "lstm": (recurrent(LstmFloat, 4), HALVES), "gru": (recurrent(GruFloat, 3), HALVES),
+    "gated gru": (recurrent(GatedGruFloat, 3), HALVES), "rnn": (recurrent(RnnFloat, 1), HALVES),
+    "softmax": (softmax(), Grid(1 / 256, 0)), "place": (Arg("y", ("x",), "y", (2, 3, 1), "max"), BYTES),
     "places": (TopK("y", ("x",), "y", (2, 3, 1), 3, True, True), BYTES),
     "comparison": (CompareFloat("y", ("x", "z"), "y", "less", SHAPE, SHAPE, None), BYTES),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("what", NEEDED)
@@ -127,16 +124,10 @@ def test_a_softmax_keeps_a_grid_that_it_can_have() -> None:
 @pytest.mark.parametrize(
     ("low", "high", "grid"),
     [
-        (0, 255, BYTES),
-        (-0.5, 255.5, BYTES),
-        (0, 256, None),
-        (-1, 5, Grid(1.0, 128)),
-        (-128.5, 127.5, Grid(1.0, 128)),
-        (-129, 3, None),
-        (-1, 128, None),
-        (-0.6, 127.6, None),
+        (0, 255, BYTES), (-0.5, 255.5, BYTES), (0, 256, None), (-1, 5, Grid(1.0, 128)), (-128.5, 127.5, Grid(1.0, 128)),
+        (-129, 3, None), (-1, 128, None), (-0.6, 127.6, None),
     ],
-)
+)  # fmt: skip
 def test_whole_numbers_have_steps_of_one_where_they_fit_a_byte(low: float, high: float, grid: Grid | None) -> None:
     ranges = {"x": (-1.0, 1.0), "y": (float(low), float(high))}
     found = with_grids(graph_of([mapped("x", "y", ("round", ()))], whole=frozenset({"y", "gone"})), ranges)
@@ -148,20 +139,17 @@ def test_whole_numbers_have_steps_of_one_where_they_fit_a_byte(low: float, high:
 # -- grids that tensors share -----------------------------------------------------------------------------------------
 
 SAME: dict[str, Layer] = {
-    "reshape": Reshape("y", ("x",), "y", SHAPE),
-    "copy": Copy("y", ("x",), "y", SHAPE),
+    "reshape": Reshape("y", ("x",), "y", SHAPE), "copy": Copy("y", ("x",), "y", SHAPE),
     "maxima": MaxPool("y", ("x",), "y", SHAPE, Window((1, 1)), -3.4e38),
     "greatest": ReduceFloat("y", ("x",), "y", (2, 3, 1), "max"),
     "greatest in order": TopK("y", ("x",), "y", (2, 3, 1), 3, True, False),
-    "between": Interpolate("y", ("x",), "y", (1, 2, 3), np.zeros(1), np.array([0.0, 0.5])),
-    "move": moved(),
+    "between": Interpolate("y", ("x",), "y", (1, 2, 3), np.zeros(1), np.array([0.0, 0.5])), "move": moved(),
     "filled": moved(0.0),
-}
+}  # fmt: skip
 APART: dict[str, Layer] = {
-    "sum": ReduceFloat("y", ("x",), "y", (2, 3, 1), "sum"),
-    "function": mapped("x", "y", ("abs", ())),
+    "sum": ReduceFloat("y", ("x",), "y", (2, 3, 1), "sum"), "function": mapped("x", "y", ("abs", ())),
     "joined": joined(),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("what", [*SAME, *APART])

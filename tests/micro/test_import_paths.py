@@ -116,9 +116,7 @@ COMPUTED: dict[str, Case] = {
     ),
     "linear along one axis": ("Resize", IMAGE, {"r": None, "n": None, "s": _i(1, 4, 5, 9)}, {"mode": "linear"}),
     "linear along two": (
-        "Resize",
-        IMAGE,
-        {"r": None, "n": None, "s": _i(1, 4, 9, 4)},
+        "Resize", IMAGE, {"r": None, "n": None, "s": _i(1, 4, 9, 4)},
         {"mode": "linear", "coordinate_transformation_mode": "align_corners"},
     ),
     "linear to the same size": ("Resize", IMAGE, {"r": None, "n": None, "s": _i(*IMAGE)}, {"mode": "linear"}),
@@ -132,24 +130,16 @@ COMPUTED: dict[str, Case] = {
     "least of rows": ("ReduceMin", IMAGE, {"axes": _i(2)}, {"keepdims": 0}),
     "lengths": ("ReduceL2", IMAGE, {"axes": _i(2, 3)}, {}),
     "a mean with padding": (
-        "AveragePool",
-        IMAGE,
-        {},
+        "AveragePool", IMAGE, {},
         {"kernel_shape": [3, 3], "strides": [2, 2], "pads": [1, 0, 1, 1], "count_include_pad": 1},
     ),
     "a mean beyond the edge": (
-        "AveragePool",
-        IMAGE,
-        {},
-        {"kernel_shape": [2, 3], "strides": [2, 2], "ceil_mode": 1, "count_include_pad": 1},
+        "AveragePool", IMAGE, {}, {"kernel_shape": [2, 3], "strides": [2, 2], "ceil_mode": 1, "count_include_pad": 1},
     ),
     "a maximum beyond the edge": ("MaxPool", IMAGE, {}, {"kernel_shape": [3, 2], "strides": [3, 4], "ceil_mode": 1}),
     "a maximum of places apart": ("MaxPool", IMAGE, {}, {"kernel_shape": [2, 2], "dilations": [2, 3]}),
     "statistics": (
-        "BatchNormalization",
-        IMAGE,
-        {"g": _r(4), "b": _r(4), "m": _r(4), "v": _r(4) ** 2 + 0.1},
-        {"epsilon": 0.2},
+        "BatchNormalization", IMAGE, {"g": _r(4), "b": _r(4), "m": _r(4), "v": _r(4) ** 2 + 0.1}, {"epsilon": 0.2},
     ),
     "instances": ("InstanceNormalization", IMAGE, {"g": _r(4), "b": _r(4)}, {"epsilon": 0.3}),
     "layers": ("LayerNormalization", IMAGE, {"g": _r(5, 6), "b": _r(5, 6)}, {"axis": 2, "epsilon": 0.3}),
@@ -168,14 +158,12 @@ COMPUTED: dict[str, Case] = {
     "the sum of x": ("Sum", IMAGE, {}, {}),
     "the mean of x": ("Mean", IMAGE, {}, {}),
     "transposed convolution": (
-        "ConvTranspose",
-        IMAGE,
-        {"w": _r(4, 3, 3, 3), "b": _r(3)},
+        "ConvTranspose", IMAGE, {"w": _r(4, 3, 3, 3), "b": _r(3)},
         {"strides": [2, 2], "pads": [1, 0, 1, 2], "output_padding": [1, 0]},
     ),
     "groups": ("Conv", IMAGE, {"w": _r(6, 2, 3, 2), "b": _r(6)}, {"group": 2, "pads": [0, 1, 2, 0]}),
     "each channel": ("Conv", IMAGE, {"w": _r(8, 1, 2, 3)}, {"group": 4, "strides": [1, 2], "dilations": [2, 1]}),
-}
+}  # fmt: skip
 
 
 # -- what is not imported ---------------------------------------------------------------------------------------------
@@ -190,10 +178,7 @@ REFUSED: dict[str, Case] = {
     "a product with a vector": ("MatMul", [4, 5], {"x": 0, "<v>": [5]}, {}),
     "padding is wider than its kernel": ("ConvTranspose", IMAGE, {"w": _r(4, 3, 2, 2)}, {"pads": [2, 0, 0, 0]}),
     "training mode": (
-        "BatchNormalization",
-        IMAGE,
-        {"g": _r(4), "b": _r(4), "m": _r(4), "v": _r(4) ** 2},
-        {"training_mode": 1},
+        "BatchNormalization", IMAGE, {"g": _r(4), "b": _r(4), "m": _r(4), "v": _r(4) ** 2}, {"training_mode": 1},
     ),
     "one or two spatial axes": ("Conv", [1, 2, 3, 3, 3], {"w": _r(2, 2, 1, 1, 1)}, {}),
     "operands aligned along an axis": ("Add", IMAGE, {"c": _r(4)}, {"opset": 6, "axis": 1, "broadcast": 1}),
@@ -203,34 +188,23 @@ REFUSED: dict[str, Case] = {
     "(TopK.): the result is empty": ("TopK", IMAGE, {"k": _i(0)}, {}),
     "the result is empty": ("Slice", IMAGE, {"b": _i(3), "e": _i(3), "a": _i(1)}, {}),
     "tf_crop_and_resize is not supported": (
-        "Resize",
-        IMAGE,
-        {"r": _f(0, 0, 0, 0, 1, 1, 1, 1), "n": None, "s": _i(1, 4, 7, 7)},
+        "Resize", IMAGE, {"r": _f(0, 0, 0, 0, 1, 1, 1, 1), "n": None, "s": _i(1, 4, 7, 7)},
         {"mode": "linear", "coordinate_transformation_mode": "tf_crop_and_resize"},
     ),
     "the activations": ("LSTM", SEQUENCE, LSTM, {"hidden_size": 2, "activations": ["Tanh", "Tanh", "Tanh"]}),
     "clip and parameters": ("LSTM", SEQUENCE, LSTM, {"hidden_size": 2, "clip": 3.0}),
     "coupled gates": ("LSTM", SEQUENCE, LSTM, {"hidden_size": 2, "input_forget": 1}),
     "peepholes": (
-        "LSTM",
-        SEQUENCE,
-        {**LSTM, "b": None, "n": None, "h": None, "c": None, "p": _r(1, 6)},
-        {"hidden_size": 2},
+        "LSTM", SEQUENCE, {**LSTM, "b": None, "n": None, "h": None, "c": None, "p": _r(1, 6)}, {"hidden_size": 2},
     ),
     "an? .*initial state.* other than zeros": (
-        "LSTM",
-        SEQUENCE,
-        {**LSTM, "b": None, "n": None, "h": _r(1, 1, 2)},
-        {"hidden_size": 2},
+        "LSTM", SEQUENCE, {**LSTM, "b": None, "n": None, "h": _r(1, 1, 2)}, {"hidden_size": 2},
     ),
     "sequence lengths that the model computes": (
-        "GRU",
-        SEQUENCE,
-        {"x": 0, "w": _r(1, 6, 3), "r": _r(1, 6, 2), "b": None, "<int>": [1]},
-        {"hidden_size": 2},
+        "GRU", SEQUENCE, {"x": 0, "w": _r(1, 6, 3), "r": _r(1, 6, 2), "b": None, "<int>": [1]}, {"hidden_size": 2},
     ),
     "padding that the model computes|must be constant": ("Pad", IMAGE, {"x": 0, "<int>": [8]}, {}),
-}
+}  # fmt: skip
 
 
 @every("reason", REFUSED)
@@ -243,51 +217,34 @@ def test_what_is_not_imported_is_refused_with_a_reason(reason: str) -> None:
 NEARLY: dict[str, Case] = {
     "a transposed weight": ("Gemm", [1, 5], {"w": _r(3, 5)}, {"transB": 1}),
     "padding as wide as its kernel allows": (
-        "ConvTranspose",
-        IMAGE,
-        {"w": _r(4, 3, 2, 2)},
-        {"pads": [1, 1, 1, 1], "dilations": [1, 1]},
+        "ConvTranspose", IMAGE, {"w": _r(4, 3, 2, 2)}, {"pads": [1, 1, 1, 1], "dilations": [1, 1]},
     ),
     "all elements": ("TopK", IMAGE, {"k": _i(6)}, {}),
     "activations by name": (
-        "LSTM",
-        SEQUENCE,
-        LSTM,
-        {"hidden_size": 2, "activations": ["Sigmoid", "Tanh", "Tanh"]},
+        "LSTM", SEQUENCE, LSTM, {"hidden_size": 2, "activations": ["Sigmoid", "Tanh", "Tanh"]},
     ),
     "a state of zeros": (
-        "LSTM",
-        SEQUENCE,
-        {**LSTM, "b": None, "n": None, "h": np.zeros((1, 1, 2), np.float32)},
-        {"hidden_size": 2},
+        "LSTM", SEQUENCE, {**LSTM, "b": None, "n": None, "h": np.zeros((1, 1, 2), np.float32)}, {"hidden_size": 2},
     ),
     "known lengths": (
-        "GRU",
-        SEQUENCE,
-        {"w": _r(1, 6, 3), "r": _r(1, 6, 2), "b": None, "n": np.array([4], np.int32)},
+        "GRU", SEQUENCE, {"w": _r(1, 6, 3), "r": _r(1, 6, 2), "b": None, "n": np.array([4], np.int32)},
         {"hidden_size": 2, "linear_before_reset": 1},
     ),
     "a gate that is applied before": (
-        "GRU",
-        SEQUENCE,
-        {"w": _r(1, 6, 3), "r": _r(1, 6, 2), "b": _r(1, 12)},
+        "GRU", SEQUENCE, {"w": _r(1, 6, 3), "r": _r(1, 6, 2), "b": _r(1, 12)},
         {"hidden_size": 2, "direction": "reverse"},
     ),
     "both directions": (
-        "LSTM",
-        SEQUENCE,
-        {"w": _r(2, 8, 3), "r": _r(2, 8, 2), "b": _r(2, 16)},
+        "LSTM", SEQUENCE, {"w": _r(2, 8, 3), "r": _r(2, 8, 2), "b": _r(2, 16)},
         {"hidden_size": 2, "direction": "bidirectional"},
     ),
     "rectified": (
-        "RNN",
-        SEQUENCE,
-        {"w": _r(1, 2, 3), "r": _r(1, 2, 2), "b": _r(1, 4)},
+        "RNN", SEQUENCE, {"w": _r(1, 2, 3), "r": _r(1, 2, 2), "b": _r(1, 4)},
         {"hidden_size": 2, "activations": ["Relu"]},
     ),
     "one positive base": ("Pow", IMAGE, {"base": np.float32(2), "x": 0}, {}),
     "one element": ("Slice", IMAGE, {"b": _i(3), "e": _i(4), "a": _i(2)}, {}),
-}
+}  # fmt: skip
 
 COMPUTED |= NEARLY
 

@@ -404,33 +404,11 @@ REDUCTIONS = ("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceL1", "
 DRAWS: dict[str, Callable[[Rng], Drawn]] = {
     draw.__name__: draw
     for draw in (
-        extreme,
-        quotient,
-        power,
-        several,
-        comparison,
-        logic,
-        choice,
-        masked_attention,
-        added_mask,
-        class_token,
-        group_norm,
-        to_length_one,
-        greatest,
-        indices_of_greatest,
-        running_sum,
-        embedding,
-        embedding_of_many,
-        place_of_many,
-        gathered,
-        one_hot,
-        bilinear,
-        linear,
-        index_of_last,
-        average,
-        *map(reduction, REDUCTIONS),
+        extreme, quotient, power, several, comparison, logic, choice, masked_attention, added_mask, class_token,
+        group_norm, to_length_one, greatest, indices_of_greatest, running_sum, embedding, embedding_of_many,
+        place_of_many, gathered, one_hot, bilinear, linear, index_of_last, average, *map(reduction, REDUCTIONS),
     )
-}
+}  # fmt: skip
 SEEDS = range(8)
 
 

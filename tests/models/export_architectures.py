@@ -38,47 +38,23 @@ TEXT = {"vocab_size": 40, "hidden_size": 8, "num_attention_heads": 2, "num_hidde
 LONG = {**TEXT, "max_position_embeddings": 32}
 SHARED = {**LONG, "num_key_value_heads": 1}
 VISION = {
-    "hidden_size": 8,
-    "num_attention_heads": 2,
-    "num_hidden_layers": 4,
-    "intermediate_size": 16,
-    "image_size": 32,
+    "hidden_size": 8, "num_attention_heads": 2, "num_hidden_layers": 4, "intermediate_size": 16, "image_size": 32,
     "patch_size": 8,
-}
+}  # fmt: skip
 SPEECH = {
-    "vocab_size": 40,
-    "hidden_size": 8,
-    "num_hidden_layers": 3,
-    "num_attention_heads": 2,
-    "intermediate_size": 16,
-    "conv_dim": (8, 8),
-    "conv_stride": (5, 2),
-    "conv_kernel": (10, 3),
-    "num_feat_extract_layers": 2,
-    "num_conv_pos_embeddings": 8,
-    "num_conv_pos_embedding_groups": 2,
-}
+    "vocab_size": 40, "hidden_size": 8, "num_hidden_layers": 3, "num_attention_heads": 2, "intermediate_size": 16,
+    "conv_dim": (8, 8), "conv_stride": (5, 2), "conv_kernel": (10, 3), "num_feat_extract_layers": 2,
+    "num_conv_pos_embeddings": 8, "num_conv_pos_embedding_groups": 2,
+}  # fmt: skip
 GPT2 = {"vocab_size": 40, "n_embd": 8, "n_layer": 4, "n_head": 2, "n_positions": 32}
 BART = {
-    "vocab_size": 40,
-    "d_model": 8,
-    "encoder_layers": 3,
-    "decoder_layers": 3,
-    "encoder_attention_heads": 2,
-    "decoder_attention_heads": 2,
-    "encoder_ffn_dim": 16,
-    "decoder_ffn_dim": 16,
-    "max_position_embeddings": 32,
-}
+    "vocab_size": 40, "d_model": 8, "encoder_layers": 3, "decoder_layers": 3, "encoder_attention_heads": 2,
+    "decoder_attention_heads": 2, "encoder_ffn_dim": 16, "decoder_ffn_dim": 16, "max_position_embeddings": 32,
+}  # fmt: skip
 WHISPER = {
-    "vocab_size": 40,
-    "d_model": 8,
-    "encoder_layers": 4,
-    "encoder_attention_heads": 2,
-    "encoder_ffn_dim": 16,
-    "num_mel_bins": 8,
-    "max_source_positions": 20,
-}
+    "vocab_size": 40, "d_model": 8, "encoder_layers": 4, "encoder_attention_heads": 2, "encoder_ffn_dim": 16,
+    "num_mel_bins": 8, "max_source_positions": 20,
+}  # fmt: skip
 
 # name -> (the model's class and its configuration's, the configuration, the shape of the input; numbers for tokens)
 NETWORKS: dict[str, tuple[str, str, dict[str, Any], tuple[int, ...]]] = {
@@ -88,16 +64,11 @@ NETWORKS: dict[str, tuple[str, str, dict[str, Any], tuple[int, ...]]] = {
     "clip_text": ("CLIPTextModel", "CLIPTextConfig", LONG, (2, 7)),
     "clip_vision": ("CLIPVisionModel", "CLIPVisionConfig", VISION, (2, 3, 32, 32)),
     "conformer": (
-        "Wav2Vec2ConformerModel",
-        "Wav2Vec2ConformerConfig",
-        {**SPEECH, "conv_depthwise_kernel_size": 7, "position_embeddings_type": None},
-        (2, 400),
+        "Wav2Vec2ConformerModel", "Wav2Vec2ConformerConfig",
+        {**SPEECH, "conv_depthwise_kernel_size": 7, "position_embeddings_type": None}, (2, 400),
     ),
     "convnext": (
-        "ConvNextModel",
-        "ConvNextConfig",
-        {"hidden_sizes": [4, 8, 12, 16], "depths": [2, 2, 3, 2]},
-        (2, 3, 64, 64),
+        "ConvNextModel", "ConvNextConfig", {"hidden_sizes": [4, 8, 12, 16], "depths": [2, 2, 3, 2]}, (2, 3, 64, 64),
     ),
     "deberta": ("DebertaV2Model", "DebertaV2Config", LONG, (2, 7)),
     "deit": ("DeiTModel", "DeiTConfig", VISION, (2, 3, 32, 32)),
@@ -121,13 +92,8 @@ NETWORKS: dict[str, tuple[str, str, dict[str, Any], tuple[int, ...]]] = {
         "OPTForCausalLM",
         "OPTConfig",
         {
-            "vocab_size": 40,
-            "hidden_size": 8,
-            "num_attention_heads": 2,
-            "num_hidden_layers": 4,
-            "ffn_dim": 16,
-            "max_position_embeddings": 32,
-            "word_embed_proj_dim": 8,
+            "vocab_size": 40, "hidden_size": 8, "num_attention_heads": 2, "num_hidden_layers": 4, "ffn_dim": 16,
+            "max_position_embeddings": 32, "word_embed_proj_dim": 8,
         },
         (2, 7),
     ),
@@ -136,21 +102,16 @@ NETWORKS: dict[str, tuple[str, str, dict[str, Any], tuple[int, ...]]] = {
     "qwen2": ("Qwen2ForCausalLM", "Qwen2Config", SHARED, (2, 7)),
     "qwen3": ("Qwen3ForCausalLM", "Qwen3Config", {**SHARED, "head_dim": 4}, (2, 7)),
     "resnet50": (
-        "ResNetForImageClassification",
-        "ResNetConfig",
-        {"embedding_size": 4, "hidden_sizes": [8, 16, 32, 64], "depths": [3, 4, 6, 3]},
-        (2, 3, 64, 64),
+        "ResNetForImageClassification", "ResNetConfig",
+        {"embedding_size": 4, "hidden_sizes": [8, 16, 32, 64], "depths": [3, 4, 6, 3]}, (2, 3, 64, 64),
     ),
     "roberta": ("RobertaModel", "RobertaConfig", LONG, (2, 7)),
     "segformer": (
         "SegformerForSemanticSegmentation",
         "SegformerConfig",
         {
-            "hidden_sizes": [4, 8, 12, 16],
-            "depths": [2, 2, 2, 2],
-            "num_attention_heads": [1, 2, 2, 4],
-            "decoder_hidden_size": 8,
-            "num_labels": 5,
+            "hidden_sizes": [4, 8, 12, 16], "depths": [2, 2, 2, 2], "num_attention_heads": [1, 2, 2, 4],
+            "decoder_hidden_size": 8, "num_labels": 5,
         },
         (2, 3, 64, 64),
     ),
@@ -161,21 +122,16 @@ NETWORKS: dict[str, tuple[str, str, dict[str, Any], tuple[int, ...]]] = {
         (2, 3, 32, 32),
     ),
     "t5": (
-        "T5EncoderModel",
-        "T5Config",
-        {"vocab_size": 40, "d_model": 8, "d_kv": 4, "d_ff": 16, "num_layers": 4, "num_heads": 2},
-        (2, 7),
+        "T5EncoderModel", "T5Config",
+        {"vocab_size": 40, "d_model": 8, "d_kv": 4, "d_ff": 16, "num_layers": 4, "num_heads": 2}, (2, 7),
     ),
     "vit": ("ViTModel", "ViTConfig", {**VISION, "num_hidden_layers": 6}, (2, 3, 32, 32)),
     "wav2vec2": ("Wav2Vec2Model", "Wav2Vec2Config", SPEECH, (2, 400)),
     "whisper": ("WhisperEncoder", "WhisperConfig", WHISPER, (2, 8, 40)),
     "yolos": (
-        "YolosModel",
-        "YolosConfig",
-        {**VISION, "image_size": [32, 32], "num_detection_tokens": 5},
-        (2, 3, 32, 32),
+        "YolosModel", "YolosConfig", {**VISION, "image_size": [32, 32], "num_detection_tokens": 5}, (2, 3, 32, 32),
     ),
-}
+}  # fmt: skip
 TIMM: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
     "timm_convnext": (
         lambda: _timm("convnext").ConvNeXt(num_classes=5, depths=(2, 2, 3, 2), dims=(4, 8, 12, 16)),

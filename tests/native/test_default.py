@@ -62,15 +62,10 @@ def test_the_backend_that_is_named_is_taken() -> None:
 
 
 GIVEN: list[Callable[[], Any]] = [
-    lambda: X,
-    lambda: emberlet.asarray(X, backend="numpy"),
-    lambda: emberlet.asarray(X, backend="python"),
-    lambda: np.asfortranarray(X),
-    lambda: X[::-1][::-1],
-    lambda: np.concatenate([X, X])[:3],
-    lambda: np.concatenate([X, X]),
-    lambda: X[:1],
-]
+    lambda: X, lambda: emberlet.asarray(X, backend="numpy"), lambda: emberlet.asarray(X, backend="python"),
+    lambda: np.asfortranarray(X), lambda: X[::-1][::-1], lambda: np.concatenate([X, X])[:3],
+    lambda: np.concatenate([X, X]), lambda: X[:1],
+]  # fmt: skip
 
 
 def test_arrays_and_tensors_of_any_kind_and_shape_may_follow_each_other() -> None:
@@ -100,13 +95,12 @@ REFUSED: dict[str, tuple[Callable[..., Any], Any]] = {
     "a sum of 32-bit integers": (F.sum, np.full(3, 1 << 30, np.int32)),
     "a product of 64-bit integers": (lambda x: x * 10_000_000, np.array([100_000, 1])),
     "64-bit integers from 32 bits without a sign": (
-        lambda x: x.astype("int64") + 1,
-        np.array([(1 << 32) - 1, 5], np.uint32),
+        lambda x: x.astype("int64") + 1, np.array([(1 << 32) - 1, 5], np.uint32),
     ),
     "64-bit integers from floats": (lambda x: x.astype("int64"), np.array([1e12, 5.0], np.float32)),
     "64-bit integers of an input, added up": (lambda x: x + x, np.array([(1 << 30) + 1, 5])),
     "operations that values decide": (lambda x: x * 2.0 if bool((x.sum() > 0.0).item()) else x, X[0, :2]),
-}
+}  # fmt: skip
 
 
 def test_token_ids_and_masks_are_taken_by_machine_code() -> None:
@@ -349,16 +343,12 @@ def itself(y: Any) -> Any:
 
 
 STRUCTURES: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
-    "a field": (Box, lambda o: o.k),
-    "a dict in an object": (lambda y: Box({"a": [y]}), lambda o: o.k["a"][0]),
+    "a field": (Box, lambda o: o.k), "a dict in an object": (lambda y: Box({"a": [y]}), lambda o: o.k["a"][0]),
     "an object in an object": (lambda y: Box(Box(y)), lambda o: o.k.k),
-    "an object in a dict": (lambda y: {"a": (1, Box(y))}, lambda o: o["a"][1].k),
-    "slots": (Slots, lambda o: o.a),
-    "an iterator": (lambda y: iter([y]), next),
-    "an object that refers to itself": (itself, lambda o: o.itself.k),
-    "an exception": (ValueError, lambda o: o.args[0]),
-    "a function": (lambda y: lambda: y, lambda o: o()),
-}
+    "an object in a dict": (lambda y: {"a": (1, Box(y))}, lambda o: o["a"][1].k), "slots": (Slots, lambda o: o.a),
+    "an iterator": (lambda y: iter([y]), next), "an object that refers to itself": (itself, lambda o: o.itself.k),
+    "an exception": (ValueError, lambda o: o.args[0]), "a function": (lambda y: lambda: y, lambda o: o()),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("backend", [None, "native", "numpy"])

@@ -53,31 +53,15 @@ def erf(x: Array) -> Array:
 
 
 ONE: dict[str, tuple[Callable[[Array], Array], float]] = {
-    "exp": (np.exp, 1.0),
-    "log": (np.log, 1.0),
-    "tanh": (np.tanh, 1.5),
-    "erf": (erf, 1.6),
-    "sin": (np.sin, 0.51),
-    "cos": (np.cos, 0.51),
-    "tan": (np.tan, 0.51),
-    "expm1": (np.expm1, 0.51),
-    "log1p": (np.log1p, 0.51),
-    "sinh": (np.sinh, 0.51),
-    "cosh": (np.cosh, 0.51),
-    "asinh": (np.arcsinh, 0.51),
-    "acosh": (np.arccosh, 0.51),
-    "atanh": (np.arctanh, 0.51),
-    "asin": (np.arcsin, 0.51),
-    "acos": (np.arccos, 0.51),
-    "atan": (np.arctan, 0.51),
-}
+    "exp": (np.exp, 1.0), "log": (np.log, 1.0), "tanh": (np.tanh, 1.5), "erf": (erf, 1.6), "sin": (np.sin, 0.51),
+    "cos": (np.cos, 0.51), "tan": (np.tan, 0.51), "expm1": (np.expm1, 0.51), "log1p": (np.log1p, 0.51),
+    "sinh": (np.sinh, 0.51), "cosh": (np.cosh, 0.51), "asinh": (np.arcsinh, 0.51), "acosh": (np.arccosh, 0.51),
+    "atanh": (np.arctanh, 0.51), "asin": (np.arcsin, 0.51), "acos": (np.arccos, 0.51), "atan": (np.arctan, 0.51),
+}  # fmt: skip
 TWO: dict[str, tuple[Callable[..., Array], bool]] = {
-    "pow": (np.power, True),
-    "atan2": (np.arctan2, True),
-    "fmod": (np.fmod, False),
-    "remainder": (np.remainder, False),
+    "pow": (np.power, True), "atan2": (np.arctan2, True), "fmod": (np.fmod, False), "remainder": (np.remainder, False),
     "floor_divide": (np.floor_divide, False),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("backend", BACKENDS)

@@ -39,44 +39,21 @@ def _past(n: int, t: int) -> np.ndarray:
 
 ATTENTION = [
     contrib(
-        "attention",
-        "projection and multi-head self-attention in one node",
-        "Attention",
-        ["x", "w", "b"],
-        _x(),
-        PROJECTION,
-        num_heads=HEADS,
+        "attention", "projection and multi-head self-attention in one node", "Attention", ["x", "w", "b"], _x(),
+        PROJECTION, num_heads=HEADS,
     ),
     contrib(
-        "attention_lengths",
-        "keys beyond each sequence's length are masked out",
-        "Attention",
-        ["x", "w", "b", "mask"],
-        _x({"mask": _lengths}),
-        PROJECTION,
-        num_heads=HEADS,
+        "attention_lengths", "keys beyond each sequence's length are masked out", "Attention", ["x", "w", "b", "mask"],
+        _x({"mask": _lengths}), PROJECTION, num_heads=HEADS,
     ),
     contrib(
-        "attention_mask",
-        "a mask of ones and zeros per key, a scale of one's own",
-        "Attention",
-        ["x", "w", "b", "mask"],
-        _x({"mask": _mask}),
-        PROJECTION,
-        num_heads=HEADS,
-        scale=0.5,
-        mask_filter_value=-1000.0,
+        "attention_mask", "a mask of ones and zeros per key, a scale of one's own", "Attention",
+        ["x", "w", "b", "mask"], _x({"mask": _mask}), PROJECTION, num_heads=HEADS, scale=0.5, mask_filter_value=-1000.0,
     ),
     contrib(
-        "attention_causal_past",
-        "causal, with the keys and values of earlier calls, which come out extended",
-        "Attention",
-        ["x", "w", "b", "", "past"],
-        _x({"past": _past}),
-        PROJECTION,
-        [("y", FLOAT), ("present", FLOAT)],
-        num_heads=HEADS,
-        unidirectional=1,
+        "attention_causal_past", "causal, with the keys and values of earlier calls, which come out extended",
+        "Attention", ["x", "w", "b", "", "past"], _x({"past": _past}), PROJECTION, [("y", FLOAT), ("present", FLOAT)],
+        num_heads=HEADS, unidirectional=1,
     ),
     contrib(
         "attention_bias",
@@ -88,7 +65,7 @@ ATTENTION = [
         num_heads=HEADS,
         qkv_hidden_sizes=[WIDTH, WIDTH, 16],
     ),
-]
+]  # fmt: skip
 
 
 def _qkv(source: int = 0) -> Mapping[str, Inputs]:
@@ -125,13 +102,8 @@ PRESENT = [("y", FLOAT), ("present_key", FLOAT), ("present_value", FLOAT)]
 
 MULTI_HEAD = [
     contrib(
-        "multi_head_attention",
-        "query, key and value already projected, one bias for all three",
-        "MultiHeadAttention",
-        ["q", "k", "v", "bias"],
-        _qkv(),
-        {"bias": normal(84, 3 * WIDTH, scale=0.2)},
-        num_heads=HEADS,
+        "multi_head_attention", "query, key and value already projected, one bias for all three", "MultiHeadAttention",
+        ["q", "k", "v", "bias"], _qkv(), {"bias": normal(84, 3 * WIDTH, scale=0.2)}, num_heads=HEADS,
     ),
     contrib(
         "multi_head_attention_cross",
@@ -147,9 +119,7 @@ MULTI_HEAD = [
         "MultiHeadAttention",
         ["q", "k", "v", "", "", "score_bias", "past_key", "past_value"],
         _with(
-            _qkv(),
-            score_bias=lambda n, t, s: normal(70 + t, 1, HEADS, t, s + 3),
-            past_key=_cached(100),
+            _qkv(), score_bias=lambda n, t, s: normal(70 + t, 1, HEADS, t, s + 3), past_key=_cached(100),
             past_value=_cached(200),
         ),
         None,
@@ -165,14 +135,12 @@ MULTI_HEAD = [
         ["q", "k", "v"],
         {
             "": {
-                "q": normal(1, 2, 3, WIDTH),
-                "k": normal(2, 2, HEADS, 5, SIZE),
-                "v": normal(3, 2, HEADS, 5, SIZE),
+                "q": normal(1, 2, 3, WIDTH), "k": normal(2, 2, HEADS, 5, SIZE), "v": normal(3, 2, HEADS, 5, SIZE),
             }
         },
         num_heads=HEADS,
     ),
-]
+]  # fmt: skip
 
 SHARED, WIDE = 2, 16
 """Key heads, and the elements of a head: onnxruntime turns heads of a multiple of 16 only."""
@@ -210,27 +178,13 @@ def _grouped(
 
 GROUPED_QUERY = [
     contrib(
-        "group_query_attention",
-        "four query heads on two key heads, a cache",
-        "GroupQueryAttention",
-        GROUPED,
-        _grouped(),
-        None,
-        PRESENT,
-        num_heads=HEADS,
-        kv_num_heads=SHARED,
+        "group_query_attention", "four query heads on two key heads, a cache", "GroupQueryAttention", GROUPED,
+        _grouped(), None, PRESENT, num_heads=HEADS, kv_num_heads=SHARED,
     ),
     contrib(
-        "group_query_attention_rotary",
-        "the same with rotary positions inside",
-        "GroupQueryAttention",
-        [*GROUPED, "cos", "sin"],
-        _grouped(sizes=((1, 0, 5), (2, 4, 1))),
-        _angles(WIDE),
-        PRESENT,
-        num_heads=HEADS,
-        kv_num_heads=SHARED,
-        do_rotary=1,
+        "group_query_attention_rotary", "the same with rotary positions inside", "GroupQueryAttention",
+        [*GROUPED, "cos", "sin"], _grouped(sizes=((1, 0, 5), (2, 4, 1))), _angles(WIDE), PRESENT, num_heads=HEADS,
+        kv_num_heads=SHARED, do_rotary=1,
     ),
     contrib(
         "group_query_attention_packed",
@@ -247,19 +201,10 @@ GROUPED_QUERY = [
         softcap=5.0,
     ),
     contrib(
-        "group_query_attention_window",
-        "only the last three keys are seen",
-        "GroupQueryAttention",
-        GROUPED,
-        _grouped(),
-        None,
-        PRESENT,
-        num_heads=HEADS,
-        kv_num_heads=SHARED,
-        local_window_size=3,
-        scale=0.3,
+        "group_query_attention_window", "only the last three keys are seen", "GroupQueryAttention", GROUPED, _grouped(),
+        None, PRESENT, num_heads=HEADS, kv_num_heads=SHARED, local_window_size=3, scale=0.3,
     ),
-]
+]  # fmt: skip
 
 ROTARY = [
     contrib(
@@ -275,24 +220,16 @@ ROTARY = [
     ),
     contrib(
         "rotary_embedding_interleaved",
-        "neighboring elements turned, a position for each token, x (batch, length, hidden)",
-        "RotaryEmbedding",
-        ["x", "position", "cos", "sin"],
-        _x({"position": lambda n, t: rng(t).integers(0, 16, (n, t), dtype=np.int64)}),
-        _angles(SIZE),
-        interleaved=1,
+        "neighboring elements turned, a position for each token, x (batch, length, hidden)", "RotaryEmbedding",
+        ["x", "position", "cos", "sin"], _x({"position": lambda n, t: rng(t).integers(0, 16, (n, t), dtype=np.int64)}),
+        _angles(SIZE), interleaved=1,
     ),
     contrib(
-        "rotary_embedding_partial",
-        "only the first four elements of each head turned",
-        "RotaryEmbedding",
-        ["x", "position", "cos", "sin"],
-        _x({"position": lambda n, t: np.tile(np.arange(t), (n, 1))}),
-        _angles(4),
-        rotary_embedding_dim=4,
-        num_heads=HEADS,
+        "rotary_embedding_partial", "only the first four elements of each head turned", "RotaryEmbedding",
+        ["x", "position", "cos", "sin"], _x({"position": lambda n, t: np.tile(np.arange(t), (n, 1))}), _angles(4),
+        rotary_embedding_dim=4, num_heads=HEADS,
     ),
-]
+]  # fmt: skip
 
 
 def _nbits(seed: int, outputs: int, inputs: int, bits: int, block: int, zero: bool) -> dict[str, np.ndarray]:
@@ -313,41 +250,17 @@ def _rows(inputs: int) -> Mapping[str, Inputs]:
 
 FEW_BITS = [
     contrib(
-        "matmul_nbits",
-        "four bits a weight, blocks of 16 that do not divide the row, symmetric",
-        "MatMulNBits",
-        ["a", "b", "scales"],
-        _rows(40),
-        _nbits(1, 12, 40, 4, 16, zero=False),
-        K=40,
-        N=12,
-        bits=4,
-        block_size=16,
+        "matmul_nbits", "four bits a weight, blocks of 16 that do not divide the row, symmetric", "MatMulNBits",
+        ["a", "b", "scales"], _rows(40), _nbits(1, 12, 40, 4, 16, zero=False), K=40, N=12, bits=4, block_size=16,
     ),
     contrib(
-        "matmul_nbits_zero_points",
-        "four bits, blocks of 32, packed zero points and a bias",
-        "MatMulNBits",
-        ["a", "b", "scales", "zero_points", "", "bias"],
-        _rows(96),
-        {**_nbits(5, 10, 96, 4, 32, zero=True), "bias": normal(6, 10)},
-        K=96,
-        N=10,
-        bits=4,
-        block_size=32,
+        "matmul_nbits_zero_points", "four bits, blocks of 32, packed zero points and a bias", "MatMulNBits",
+        ["a", "b", "scales", "zero_points", "", "bias"], _rows(96),
+        {**_nbits(5, 10, 96, 4, 32, zero=True), "bias": normal(6, 10)}, K=96, N=10, bits=4, block_size=32,
     ),
     contrib(
-        "matmul_nbits_8",
-        "eight bits, blocks of 32, zero points",
-        "MatMulNBits",
-        ["a", "b", "scales", "zero_points"],
-        _rows(64),
-        _nbits(9, 8, 64, 8, 32, zero=True),
-        K=64,
-        N=8,
-        bits=8,
-        block_size=32,
-        accuracy_level=1,
+        "matmul_nbits_8", "eight bits, blocks of 32, zero points", "MatMulNBits", ["a", "b", "scales", "zero_points"],
+        _rows(64), _nbits(9, 8, 64, 8, 32, zero=True), K=64, N=8, bits=8, block_size=32, accuracy_level=1,
     ),
     contrib(
         "gather_block_quantized",
@@ -366,6 +279,6 @@ FEW_BITS = [
         gather_axis=0,
         quantize_axis=1,
     ),
-]
+]  # fmt: skip
 
 RECIPES = [*ATTENTION, *MULTI_HEAD, *GROUPED_QUERY, *ROTARY, *FEW_BITS]

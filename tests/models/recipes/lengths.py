@@ -72,11 +72,8 @@ RECIPES = [
         "speech_encoder",
         "pre-norm encoder of frames with their lengths; padding is hidden with -inf; dynamic batch and length",
         lambda: export(
-            seeded(lambda: SpeechEncoder(False)),
-            ARGUMENTS,
-            inputs=["frames", "lengths"],
-            outputs=["log_probabilities"],
-            dynamic=[{0: "batch", 1: "length"}, {0: "batch"}],
+            seeded(lambda: SpeechEncoder(False)), ARGUMENTS, inputs=["frames", "lengths"],
+            outputs=["log_probabilities"], dynamic=[{0: "batch", 1: "length"}, {0: "batch"}],
         ),
         _inputs,
     ),
@@ -84,13 +81,9 @@ RECIPES = [
         "speech_encoder_traced",
         "the same from the TorchScript exporter; padding is hidden with -10000 and zeros, as in NeMo",
         lambda: export_traced(
-            seeded(lambda: SpeechEncoder(True)),
-            ARGUMENTS,
-            inputs=["frames", "lengths"],
-            outputs=["log_probabilities"],
-            dynamic={"frames": {0: "batch", 1: "length"}, "lengths": {0: "batch"}},
-            opset=17,
+            seeded(lambda: SpeechEncoder(True)), ARGUMENTS, inputs=["frames", "lengths"], outputs=["log_probabilities"],
+            dynamic={"frames": {0: "batch", 1: "length"}, "lengths": {0: "batch"}}, opset=17,
         ),
         _inputs,
     ),
-]
+]  # fmt: skip

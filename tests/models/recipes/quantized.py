@@ -143,11 +143,8 @@ RECIPES = [
         literal=True,
     ),
     Recipe(
-        "quantized_qdq_int8",
-        "the same with int8 activations and one scale a tensor",
-        lambda: _static("QDQ", "QInt8", per_channel=False),
-        _images,
-        literal=True,
+        "quantized_qdq_int8", "the same with int8 activations and one scale a tensor",
+        lambda: _static("QDQ", "QInt8", per_channel=False), _images, literal=True,
     ),
     Recipe(
         "quantized_qoperator",
@@ -167,12 +164,8 @@ RECIPES = [
         "vit_float16",
         "the vision transformer in half precision",
         lambda: export(
-            seeded(vision.ViT).half(),
-            (torch.zeros(2, 3, 32, 32, dtype=torch.float16),),
-            inputs=["image"],
-            outputs=["logits"],
-            dynamic=[{0: "batch"}],
-            opset=20,
+            seeded(vision.ViT).half(), (torch.zeros(2, 3, 32, 32, dtype=torch.float16),), inputs=["image"],
+            outputs=["logits"], dynamic=[{0: "batch"}], opset=20,
         ),
         _half_images,
         atol=1e-2,
@@ -180,21 +173,16 @@ RECIPES = [
         literal=True,  # onnxruntime 1.31's optimizer crashes on this graph
     ),
     Recipe(
-        "bert_fused",
-        "the BERT-style encoder as onnxruntime's optimizer leaves it",
-        lambda: _fused(transformer.bert(opset=17)),
-        _find(transformer.RECIPES, "bert_traced").cases,
+        "bert_fused", "the BERT-style encoder as onnxruntime's optimizer leaves it",
+        lambda: _fused(transformer.bert(opset=17)), _find(transformer.RECIPES, "bert_traced").cases,
     ),
     Recipe(
-        "gpt_fused",
-        "the GPT-style decoder as onnxruntime's optimizer leaves it",
+        "gpt_fused", "the GPT-style decoder as onnxruntime's optimizer leaves it",
         lambda: _fused(_find(transformer.RECIPES, "gpt_traced").build()),
         _find(transformer.RECIPES, "gpt_traced").cases,
     ),
     Recipe(
-        "mobile_cnn_fused",
-        "the mobile CNN as onnxruntime's optimizer leaves it",
-        lambda: _fused(_find(vision.RECIPES, "mobile_cnn").build()),
-        _find(vision.RECIPES, "mobile_cnn").cases,
+        "mobile_cnn_fused", "the mobile CNN as onnxruntime's optimizer leaves it",
+        lambda: _fused(_find(vision.RECIPES, "mobile_cnn").build()), _find(vision.RECIPES, "mobile_cnn").cases,
     ),
-]
+]  # fmt: skip

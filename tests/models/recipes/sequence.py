@@ -130,33 +130,24 @@ RECIPES = [
         "lstm_stack",
         "embedding and two bidirectional LSTM layers, dynamic batch and length",
         lambda: export(
-            seeded(LSTMStack),
-            (torch.zeros(2, 7, dtype=torch.int64),),
-            inputs=["tokens"],
-            outputs=["log_probabilities"],
-            dynamic=[SEQUENCE],
-            opset=20,
+            seeded(LSTMStack), (torch.zeros(2, 7, dtype=torch.int64),), inputs=["tokens"],
+            outputs=["log_probabilities"], dynamic=[SEQUENCE], opset=20,
         ),
         lambda: {
-            "batch1_length4": {"tokens": tokens(1, 50, 1, 4)},
-            "batch3_length11": {"tokens": tokens(2, 50, 3, 11)},
+            "batch1_length4": {"tokens": tokens(1, 50, 1, 4)}, "batch3_length11": {"tokens": tokens(2, 50, 3, 11)},
         },
     ),
     Recipe(
         "lstm_step",
         "two LSTM layers whose state goes in and comes out (TorchScript exporter, opset 14)",
         lambda: export_traced(
-            seeded(LSTMStep),
-            (torch.zeros(3, 2, 12), torch.zeros(2, 2, 24), torch.zeros(2, 2, 24)),
-            inputs=["frames", "h", "c"],
-            outputs=["activity", "h_out", "c_out"],
-            dynamic={"frames": {0: "time", 1: "batch"}, "h": {1: "batch"}, "c": {1: "batch"}},
-            opset=14,
+            seeded(LSTMStep), (torch.zeros(3, 2, 12), torch.zeros(2, 2, 24), torch.zeros(2, 2, 24)),
+            inputs=["frames", "h", "c"], outputs=["activity", "h_out", "c_out"],
+            dynamic={"frames": {0: "time", 1: "batch"}, "h": {1: "batch"}, "c": {1: "batch"}}, opset=14,
         ),
         lambda: {
             f"time{t}_batch{n}": {
-                "frames": normal(t, t, n, 12),
-                "h": normal(20 + t, 2, n, 24, scale=0.3),
+                "frames": normal(t, t, n, 12), "h": normal(20 + t, 2, n, 24, scale=0.3),
                 "c": normal(40 + t, 2, n, 24, scale=0.3),
             }
             for t, n in ((1, 1), (6, 2))
@@ -166,17 +157,12 @@ RECIPES = [
         "gru_stack",
         "two GRU layers from a given state, dynamic batch and length",
         lambda: export(
-            seeded(GRUStack),
-            (torch.zeros(2, 5, 8), torch.zeros(2, 2, 24)),
-            inputs=["sequence", "state"],
-            outputs=["scores", "last"],
-            dynamic=[SEQUENCE, {1: "batch"}],
-            opset=18,
+            seeded(GRUStack), (torch.zeros(2, 5, 8), torch.zeros(2, 2, 24)), inputs=["sequence", "state"],
+            outputs=["scores", "last"], dynamic=[SEQUENCE, {1: "batch"}], opset=18,
         ),
         lambda: {
             f"batch{n}_length{t}": {
-                "sequence": normal(t, n, t, 8),
-                "state": normal(20 + t, 2, n, 24, scale=0.3),
+                "sequence": normal(t, n, t, 8), "state": normal(20 + t, 2, n, 24, scale=0.3),
             }
             for n, t in ((1, 3), (4, 9))
         },
@@ -185,12 +171,8 @@ RECIPES = [
         "rnn_stack",
         "a bidirectional rectified RNN layer (TorchScript exporter, opset 11)",
         lambda: export_traced(
-            seeded(RNNStack),
-            (torch.zeros(5, 2, 6),),
-            inputs=["sequence"],
-            outputs=["scores"],
-            dynamic={"sequence": {0: "time", 1: "batch"}},
-            opset=11,
+            seeded(RNNStack), (torch.zeros(5, 2, 6),), inputs=["sequence"], outputs=["scores"],
+            dynamic={"sequence": {0: "time", 1: "batch"}}, opset=11,
         ),
         lambda: {"time4_batch1": {"sequence": normal(1, 4, 1, 6)}, "time9_batch3": {"sequence": normal(2, 9, 3, 6)}},
     ),
@@ -198,12 +180,8 @@ RECIPES = [
         "audio_frontend",
         "STFT, mel bands, logarithm and convolutions along time; dynamic batch",
         lambda: export(
-            seeded(AudioFrontEnd),
-            (torch.zeros(2, 2048),),
-            inputs=["samples"],
-            outputs=["scores", "features"],
-            dynamic=[{0: "batch"}],
-            opset=20,
+            seeded(AudioFrontEnd), (torch.zeros(2, 2048),), inputs=["samples"], outputs=["scores", "features"],
+            dynamic=[{0: "batch"}], opset=20,
         ),
         lambda: {f"batch{n}": {"samples": _samples(n, n, 2048)} for n in (1, 2)},
         atol=1e-3,
@@ -212,15 +190,11 @@ RECIPES = [
         "loop_and_branch",
         "a scripted module: Loop over a count that is an input, If on a value, weights used inside both",
         lambda: export_traced(
-            torch.jit.script(seeded(Looping)),
-            (torch.zeros(2, 6), torch.tensor(3)),
-            inputs=["x", "steps"],
-            outputs=["y"],
-            dynamic={"x": {0: "batch"}},
-            opset=17,
+            torch.jit.script(seeded(Looping)), (torch.zeros(2, 6), torch.tensor(3)), inputs=["x", "steps"],
+            outputs=["y"], dynamic={"x": {0: "batch"}}, opset=17,
         ),
         lambda: {
             f"steps{k}": {"x": normal(seed, 3, 6), "steps": np.array(k, dtype=np.int64)} for k, seed in ((0, 1), (5, 3))
         },
     ),
-]
+]  # fmt: skip
