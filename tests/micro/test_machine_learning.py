@@ -20,15 +20,13 @@ from sklearn.decomposition import PCA
 from sklearn.ensemble import (
     ExtraTreesClassifier,
     GradientBoostingClassifier,
-    GradientBoostingRegressor,
     RandomForestClassifier,
-    RandomForestRegressor,
 )
 from sklearn.impute import SimpleImputer
-from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer, RobustScaler, StandardScaler
-from sklearn.svm import SVC, SVR, LinearSVC
+from sklearn.svm import SVC, LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 from support.microcontrollers.rows import row_by_row, scores_of
 
@@ -61,13 +59,6 @@ CLASSIFIERS: dict[str, tuple[Callable[[], Any], Array]] = {
     "rbf svm of two": (SVC, PAIR),
 }
 
-REGRESSORS: dict[str, Callable[[], Any]] = {
-    "forest": lambda: RandomForestRegressor(8, random_state=0),
-    "boosted": lambda: GradientBoostingRegressor(n_estimators=15),
-    "ridge": Ridge,
-    "svm": SVR,
-}
-
 
 def converted(estimator: Any, x: Array, y: Array) -> bytes:
     estimator.fit(x, y)
@@ -78,14 +69,6 @@ def converted(estimator: Any, x: Array, y: Array) -> bytes:
 
 def built(data: bytes) -> BuildResult:
     return build(read_graph(data, "m"), Options("m"))
-
-
-def places_of(result: BuildResult, x: Array) -> list[int]:
-    """The results of `best`."""
-    graph = result.graph
-    if not graph.decides:
-        return [int(k) for k in scores_of(result, x).argmax(1)]
-    return [int(graph.run({graph.inputs[0]: row})[graph.decides].item()) for row in x]
 
 
 def on_micropython(
@@ -108,24 +91,6 @@ def on_micropython(
     return [labels[int(k)] for k in found[:, 0]], found[:, 1:]
 
 
-@pytest.mark.parametrize("name", CLASSIFIERS)
-def test_every_row_gets_its_class(name: str) -> None:
-    make, y = CLASSIFIERS[name]
-    data = converted(make(), X, y)
-    result = built(data)
-    labels = next(port.labels for port in result.program.outputs if port.labels)
-    found = [labels[k] for k in places_of(result, UNSEEN)]
-    assert found == row_by_row(data, UNSEEN)[0].tolist()
-
-
-@pytest.mark.parametrize("name", REGRESSORS)
-def test_regressors_are_close(name: str) -> None:
-    data = converted(REGRESSORS[name](), XR, YR)
-    expected = row_by_row(data, XR)[0].reshape(-1)
-    found = scores_of(built(data), XR).reshape(-1)
-    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6 * float(np.ptp(expected)))
-
-
 @pytest.mark.parametrize("name", ["forest", "forest of two", "tree of names", "boosted", "scaled forest"])
 @pytest.mark.parametrize("bytecode", [False, True])
 def test_the_module_predicts_on_micropython(name: str, bytecode: bool, unix_port: Port, tmp_path: Path) -> None:
@@ -146,21 +111,6 @@ def test_scaled_numbers_are_compared_as_before_they_were_scaled() -> None:
         border, turned = before_scaling(float(cut), (float(offset), float(scale)))
         for x in (np.float32(border), np.nextafter(np.float32(border), np.float32(np.inf)), np.float32(rng.normal())):
             assert bool((x - offset) * scale <= cut) == (bool(x <= np.float32(border)) != turned)
-
-
-@pytest.mark.parametrize("end", ["Classifier", "Regressor"])
-def test_trees_beside_other_layers_are_computed_in_float32(end: str) -> None:
-    """After, before and beside other layers, with onnxruntime's numbers."""
-    import sklearn.ensemble as ensemble
-
-    first = getattr(ensemble, f"GradientBoosting{end}")(n_estimators=5)
-    second = getattr(ensemble, f"RandomForest{end}")(4, max_depth=4, random_state=0)
-    model = make_pipeline(PCA(4), getattr(ensemble, f"Stacking{end}")([("a", first), ("b", second)], cv=2))
-    data = converted(model, X, Y)
-    result = built(data)
-    assert result.program.is_float
-    wanted = row_by_row(data, UNSEEN)[-1]
-    np.testing.assert_allclose(scores_of(result, UNSEEN), wanted, rtol=1e-4, atol=1e-5)
 
 
 def test_trees_behind_layers_have_no_int8_form_and_are_built_with_float() -> None:

@@ -48,30 +48,6 @@ def check(
 # -- features ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64, np.int32])
-def test_scaler(dtype: type) -> None:
-    x: Array = (X * 3).astype(dtype)
-    check("Scaler", x, offset=[0.5], scale=[2.0])
-    check("Scaler", x, offset=[0.5, 1.0, -2.0, 0.0], scale=[2.0, 0.5, 1.5, 1.0])
-    check("Scaler", x[0], offset=[0.5, 1.0, -2.0, 0.0], scale=[2.0, 0.5, 1.5, 1.0])
-
-
-@pytest.mark.parametrize("norm", ["MAX", "L1", "L2"])
-def test_normalizer(norm: str) -> None:
-    x = X.copy()
-    x[2] = 0
-    for given in (x, x[1], np.rint(x * 5).astype(np.int64)):
-        check("Normalizer", given, norm=norm)
-
-
-def test_imputer() -> None:
-    x = X.copy()
-    x[1, 2] = x[3, 0] = np.nan
-    check("Imputer", x, imputed_value_floats=[7.0], replaced_value_float=float("nan"))
-    check("Imputer", x, imputed_value_floats=[7.0, 8.0, 9.0, 1.0], replaced_value_float=float("nan"))
-    check("Imputer", np.rint(X).astype(np.int64), imputed_value_int64s=[7, 8, 9, 10], replaced_value_int64=-1)
-
-
 def test_features_side_by_side() -> None:
     check("FeatureVectorizer", X, X[:, :2] * 2, inputdimensions=[4, 2])
     check("FeatureVectorizer", np.rint(X).astype(np.int64), inputdimensions=[4])
@@ -87,12 +63,6 @@ def test_one_hot_encoder() -> None:
     assert strict(to_tensor(np.array([2, 1]), "numpy")).tolist() == [[0, 1], [1, 0]]
     with pytest.raises(IndexingError, match="9 is not one of the 2 categories"):
         strict(to_tensor(np.array([1, 9]), "numpy"))
-
-
-def test_category_mapper_both_ways() -> None:
-    tables: dict[str, Any] = {"cats_int64s": [3, 5], "cats_strings": ["three", "five"]}
-    check("CategoryMapper", np.array(["five", "six", "three"], object), default_int64=-7, **tables)
-    check("CategoryMapper", np.array([5, 3, 9]), default_string="none", **tables)
 
 
 def test_the_first_label_encoder_maps_strings_to_their_places_and_back() -> None:
@@ -119,14 +89,6 @@ def test_dictionaries_become_rows() -> None:
     assert run(with_maps("DictVectorizer", 8, 7, 7, string_vocabulary=["a", "b"]), {"b": 3})[0].tolist() == [[0, 3]]
     with pytest.raises(IndexingError, match="the key 9 is outside"):
         run(with_maps("CastMap", 7, 1, 1, map_form="SPARSE", max_map=4), {9: 1.5})
-
-
-def test_a_map_for_each_row() -> None:
-    for labels in ({"classlabels_int64s": [4, 5, 6, 7]}, {"classlabels_strings": ["a", "b", "c", "d"]}):
-        model = one_node("ZipMap", [X], **labels)
-        (got,), (want,) = run(model, X), expected(model, {"x0": X})
-        assert [list(m) for m in got] == [list(m) for m in want]
-        np.testing.assert_allclose([list(m.values()) for m in got], [list(m.values()) for m in want])
 
 
 # -- models -----------------------------------------------------------------------------------------------------------
