@@ -9,9 +9,7 @@ import numpy as np
 import onnx
 import pytest
 from emberlet.codegen import generate, load
-from emberlet.codegen.emit.expression import Expr, Index, Name, SliceKey, Tuple, flat, lift
 from emberlet.codegen.generation import translate
-from emberlet.codegen.hierarchy.caches import _base, _layout, _parts, together
 from emberlet.errors import EmberletError, ShapeError
 from onnx import TensorProto, helper, numpy_helper
 from support.rows import every
@@ -141,83 +139,6 @@ def test_new_caches_that_are_constants_are_named_one_by_one(constant: int) -> No
     assert ("present += " in source) is (constant == 0)
 
 
-@pytest.mark.parametrize(
-    ("names", "layout"),
-    [
-        ("x past.0.key past.0.value past.1.key past.1.value", (1, 2, 2)),
-        ("past.0.key past.0.value past.1.key past.1.value past.2.key past.2.value x", (0, 2, 3)),
-        ("k0 k1 k2 k3", (0, 1, 4)),
-        ("k3 k4 k5", (0, 1, 3)),  # from any number
-        ("k0 k1 k3", (0, 1, 2)),
-        ("k0 k2 k4", None),
-        ("k1 k0", None),
-        ("k0 v0 k1 v1 k2", (0, 2, 2)),
-        ("k0 v0 k1 w1", None),
-        ("k0 v1 k1 v2", None),  # numbers of different layers
-        ("a b c", None),
-        ("x", None),
-        ("", None),
-        ("h2_k0 h2_k1", (0, 1, 2)),
-        ("h2_k0 h3_k1", None),
-        ("k0a k1a2", None),
-        ("k0a k1b", None),
-        ("k k1", None),
-        ("a0 b0 c0 d0 e0 f0 g0 h0 a1 b1 c1 d1 e1 f1 g1 h1", (0, 8, 2)),
-        ("a0 b0 c0 d0 e0 f0 g0 h0 i0 a1 b1 c1 d1 e1 f1 g1 h1 i1", None),
-    ],
-)
-def test_the_names_of_caches_differ_in_the_number_of_the_layer(names: str, layout: Any) -> None:
-    assert _layout(names.split()) == layout
-
-
-@pytest.mark.parametrize(
-    ("names", "base", "parts"),
-    [
-        ("past_key_values.0.key past_key_values.0.value", "past_key_values", ("key", "value")),
-        ("past_key_0 past_value_0", "past", ("key", "value")),
-        ("k_in_0 v_in_0", "caches", ("key", "value")),
-        ("keys.0 values.0", "caches", ("key", "value")),
-        ("cache.0", "cache", ("cache",)),
-        ("past_0", "past", ("part0",)),
-        ("past_0_a past_0_b_c", "past", ("a", "b_c")),
-        ("state_0_1 state_0_2", "state", ("part0", "part1")),
-        ("Past.0.Key Past.0.Value", "Past", ("key", "value")),
-    ],
-)
-def test_the_tensors_of_a_layer_have_the_words_of_the_file(names: str, base: str, parts: tuple[str, ...]) -> None:
-    assert _base(names.split()) == base
-    assert _parts(names.split()) == parts
-
-
-@pytest.mark.parametrize("width", [1, 2, 3])
-def test_the_tuple_of_all_layers_has_each_tensor_where_it_was(width: int) -> None:
-    """Evaluated as Python: the layers of one module, which come first, and others one by one."""
-    random = np.random.default_rng(width)
-    for _ in range(60):
-        values: dict[str, Any] = {}
-        parts: list[Expr] = []
-        want: list[int] = []
-        while len(parts) < random.integers(0, 6):
-            kind = int(random.integers(3))
-            count = int(random.integers(1, 4)) if kind == 2 else 1
-            numbers = list(range(len(want), len(want) + count * width))
-            want += numbers
-            if kind == 0 and width > 1:
-                parts.append(Tuple(tuple(lift(n) for n in numbers)))
-            elif kind == 2:  # the positions in what a module of several layers returns
-                name = f"m{len(values)}"
-                values[name] = tuple(numbers)
-                for i in range(count):
-                    key = lift(i) if width == 1 else SliceKey(lift(i * width), lift((i + 1) * width))
-                    parts.append(Index(Name(name), key))
-            else:
-                name = f"v{len(values)}"
-                values[name] = numbers[0] if width == 1 else tuple(numbers)
-                parts.append(Name(name))
-        made = together(parts, width)
-        assert eval(flat(made), {}, values) == tuple(want)
-
-
 @pytest.mark.parametrize("where", ["last", "first", "middle"])
 def test_the_layers_may_be_in_several_modules(where: str) -> None:
     model = network(5, where=where)
@@ -291,13 +212,6 @@ def test_a_generated_file_is_run_and_compiled_by_name(tmp_path: Path) -> None:
     for got in (compiled(**given), compiled(*given.values())):
         for g, w in zip(got, want, strict=True):
             np.testing.assert_allclose(np.array(g.tolist()), np.array(w.tolist()), atol=1e-5)
-
-
-def test_a_plan_names_its_inputs_as_the_file_does() -> None:
-    from emberlet.backend.axes import argument_names
-
-    names = argument_names(load(network(2), "numpy"), 5)
-    assert names[:3] == ["x", "past_key_values_0_key", "past_key_values_0_value"]
 
 
 def test_the_code_runs_under_micropython(tmp_path: Path) -> None:

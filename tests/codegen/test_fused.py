@@ -11,7 +11,6 @@ import pytest
 from emberlet.codegen.generation import translate
 from emberlet.codegen.passes import PASSES, run_passes
 from emberlet.codegen.reader import read_model
-from emberlet.codegen.reader.modules import named_scope
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
@@ -161,8 +160,3 @@ def test_the_parts_of_a_shape_are_sizes() -> None:
     x = np.arange(36, dtype=np.float32).reshape(2, 3, 6)
     assert_same(generated(model, (x,)), generated(model, (x,), passes=[]), atol=0)
     assert "return x.reshape((x.shape[0], 6, x.shape[1]))" in translate(model, "net")[1].source
-
-
-def test_a_node_that_onnxruntime_fused_is_in_the_module_of_its_product() -> None:
-    assert named_scope("fused /pooler/dense/Gemm") == ("pooler", "dense")
-    assert named_scope("/layer.0/self/MatMul/MatmulTransposeFusion//MatMulScaleFusion/") == ("layer", "0", "self")

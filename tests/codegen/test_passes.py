@@ -238,33 +238,6 @@ def norm(n: int) -> dict[str, np.ndarray]:
     return {"g": floats(n), "s": floats(n), "m": floats(n), "v": np.abs(floats(n)) + 0.1}
 
 
-@pytest.mark.parametrize("groups", [1, 2])
-@pytest.mark.parametrize("bias", [False, True])
-def test_a_batch_norm_is_folded_into_the_convolution_before_it(groups: int, bias: bool) -> None:
-    constants = {"w": floats(6, 4 // groups, 3, 3), **({"b": floats(6)} if bias else {}), **norm(6)}
-    given = "x, w, b" if bias else "x, w"
-    model = with_constants(
-        f"""g (float[N, 4, 8, 8] x) => (float[N, 6, 6, 6] y) {{
-            c = Conv<group = {groups}>({given})  y = BatchNormalization<epsilon = 0.01>(c, g, s, m, v)
-        }}""",
-        **constants,
-    )
-    check(model, ["batch-norm"], ["Conv"], floats(2, 4, 8, 8), atol=1e-4)
-
-
-@pytest.mark.parametrize("groups", [1, 2])
-def test_a_batch_norm_is_folded_into_the_convolution_behind_it(groups: int) -> None:
-    model = with_constants(
-        f"""g (float[N, 4, 8, 8] x) => (float[N, 6, 6, 6] y) {{
-            n = BatchNormalization(x, g, s, m, v)  y = Conv<group = {groups}>(n, w, b)
-        }}""",
-        w=floats(6, 4 // groups, 3, 3),
-        b=floats(6),
-        **norm(4),
-    )
-    check(model, ["batch-norm"], ["Conv"], floats(2, 4, 8, 8), atol=1e-3)
-
-
 LAYERS = {
     "Conv": ("float[1, 4, 8, 8]", (6, 4, 3, 3), (1, 6, 6, 6)),
     "ConvTranspose": ("float[1, 4, 8, 8]", (4, 6, 3, 3), (1, 6, 10, 10)),
@@ -318,35 +291,6 @@ def test_a_batch_norm_over_another_axis_than_the_products_stays(
     check(model, ["batch-norm"], left, floats(*x), atol=1e-4)
 
 
-@pytest.mark.parametrize("groups", [1, 3])
-def test_a_batch_norm_is_folded_into_a_transposed_convolution(groups: int) -> None:
-    model = with_constants(
-        f"""g (float[1, 3, 5, 5] x) => (float[1, 6, 7, 7] y) {{
-            c = ConvTranspose<group = {groups}>(x, w)  y = BatchNormalization(c, g, s, m, v)
-        }}""",
-        w=floats(3, 6 // groups, 3, 3),
-        **norm(6),
-    )
-    check(model, ["batch-norm"], ["ConvTranspose"], floats(1, 3, 5, 5), atol=1e-4)
-
-
-@pytest.mark.parametrize("turned", [0, 1])
-def test_batch_norms_around_a_product_are_folded_into_it(turned: int) -> None:
-    shape = (7, 5) if turned else (5, 7)
-    more = {f"{k}2": v for k, v in norm(7).items()}
-    model = with_constants(
-        f"""g (float[N, 5] x) => (float[N, 7] y) {{
-            n = BatchNormalization(x, g, s, m, v)  p = Gemm<transB = {turned}>(n, w, b)
-            y = BatchNormalization(p, g2, s2, m2, v2)
-        }}""",
-        w=floats(*shape),
-        b=floats(7),
-        **norm(5),
-        **more,
-    )
-    check(model, ["batch-norm"], ["Gemm"], floats(3, 5), atol=1e-3)
-
-
 @pytest.mark.parametrize("rank", [1, 2, 3])
 @pytest.mark.parametrize("axes", [1, 2, 3, 4])
 def test_a_bias_of_more_axes_than_the_product_gives_its_own_rank(rank: int, axes: int) -> None:
@@ -368,37 +312,6 @@ ATTENTION = """g (float[N, H, S, 8] q, float[N, H, T, 8] k, float[N, H, T, 8] v{
 }}"""
 
 
-@pytest.mark.parametrize(
-    ("scores", "more"),
-    [
-        ("t = Transpose<perm = [0, 1, 3, 2]>(k)  a = MatMul(q, t)  s = Mul(a, c)", ""),
-        ("t = Transpose<perm = [0, 1, 3, 2]>(k)  b = Mul(q, half)  d = Mul(t, half)  s = MatMul(b, d)", ""),
-        (
-            "t = Transpose<perm = [0, 1, 3, 2]>(k)  a = MatMul(q, t)  b = Div(a, half)  s = Add(b, mask)",
-            ", float[N, 1, 1, T] mask",
-        ),
-        (
-            "t = Transpose<perm = [0, 1, 3, 2]>(k)  a = MatMul(q, t)  b = Mul(a, c)  s = Where(mask, b, low)",
-            ", bool[S, T] mask",
-        ),
-    ],
-)
-def test_the_parts_of_attention_are_one_call(scores: str, more: str) -> None:
-    text = ATTENTION.format(scores=scores, more=more)
-    model = parse(text.replace("{-inf}", "{-1.0}"))
-    for t in model.graph.initializer:
-        if t.name == "low":
-            t.CopyFrom(numpy_helper.from_array(np.float32(-np.inf), "low"))
-    inputs = [floats(2, 3, 5, 8), floats(2, 3, 7, 8), floats(2, 3, 7, 8)]
-    if "float[N, 1" in more:
-        inputs.append(floats(2, 1, 1, 7))
-    elif more:
-        inputs.append(np.arange(7) <= np.arange(5)[:, None])
-    graph = after(model, "attention", "moves", "identity")
-    assert operators(graph) == ["Attention"]
-    assert_same(generated(model, inputs), generated(model, inputs, passes=[]))
-
-
 def test_a_mask_that_may_be_broadcast_along_the_keys_is_left() -> None:
     """Its single column applies to every key; as an attention mask it would apply to the first only."""
     scores = "t = Transpose<perm = [0, 1, 3, 2]>(k)  a = MatMul(q, t)  s = Add(a, mask)"
@@ -409,31 +322,6 @@ def test_a_mask_that_may_be_broadcast_along_the_keys_is_left() -> None:
 
 
 # -- spelt-out layers -------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [
-        ("Swish", "s = Sigmoid(x)  y = Mul(x, s)"),
-        ("Gelu", "d = Div(x, r)  e = Erf(d)  a = Add(e, one)  m = Mul(x, a)  y = Mul(m, half)"),
-        ("Gelu", "h = Mul(x, half)  d = Div(x, r)  e = Erf(d)  a = Add(e, one)  y = Mul(h, a)"),
-        (
-            "Gelu",
-            "q = Pow(x, three)  w = Mul(k, q)  i = Add(x, w)  u = Mul(t, i)  h = Tanh(u)  a = Add(one, h)"
-            "  b = Mul(half, x)  y = Mul(b, a)",
-        ),
-        ("HardSwish", "a = Add(x, three)  c = Clip(a, zero, six)  m = Mul(x, c)  y = Div(m, six)"),
-        ("HardSwish", "h = HardSigmoid<alpha = 0.16666667, beta = 0.5>(x)  y = Mul(x, h)"),
-        ("Mish", "s = Softplus(x)  t1 = Tanh(s)  y = Mul(x, t1)"),
-    ],
-)
-def test_activations_in_parts_are_named(name: str, text: str) -> None:
-    model = parse(
-        f"""g (float[N, 5] x) => (float[N, 5] y)
-        <float r = {{1.4142135}}, float one = {{1.0}}, float half = {{0.5}}, float three = {{3.0}}, float six = {{6.0}},
-         float zero = {{0.0}}, float k = {{0.044715}}, float t = {{0.7978846}}> {{ {text} }}"""
-    )
-    check(model, ["activations"], [name], floats(2, 5) * 3)
 
 
 # -- one change each ---------------------------------------------------------------------------------------------------

@@ -19,7 +19,6 @@ from emberlet.codegen import load, weights
 from emberlet.codegen.emit.instance import instantiate
 from emberlet.codegen.emit.module import Written
 from emberlet.codegen.generation import translate
-from emberlet.codegen.reader.modules import named_scope
 from models.index import HERE, cases
 from onnx import TensorProto, helper, numpy_helper
 from support.nameless import stripped
@@ -170,17 +169,6 @@ def test_a_file_of_another_exporter_is_no_longer_than_flat(name: str) -> None:
     model = onnx.load_from_string(gzip.decompress((HERE / "exporters" / f"{name}.onnx.gz").read_bytes()))
     lines = _lines(model)
     assert len(lines) <= min(len(_lines(model, flat=True)), EXPORTERS[name])
-
-
-def test_an_operation_that_tensorflow_lite_fused_is_in_the_module_named_most_often() -> None:
-    names = ("m/re_lu_3/Relu", "m/conv2d_4/BiasAdd/ReadVariableOp", "m/conv2d_2/Conv2D", "m/conv2d_4/Conv2D")
-    assert named_scope(";".join(names)) == ("m", "conv2d_4")
-
-
-def test_what_onnxruntime_appends_to_a_name_is_no_module() -> None:
-    assert named_scope("/mlp/act_fn/Mul/QuickGeluFusion/") == ("mlp", "act_fn")
-    assert named_scope("/attn/MatMul/MatmulTransposeFusion//MatMulScaleFusion/") == ("attn",)
-    assert named_scope("node_MatMul_61/MatMulScaleFusion/") is named_scope("node_Slice_32/SplitFusion") is None
 
 
 # -- drawn graphs -----------------------------------------------------------------------------------------------------
