@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from emberlet.errors import ModelError
 from emberlet.micro.builder.build import Options, build
 from emberlet.micro.builder.from_ir import read_graph
 from emberlet.micro.builder.kernels.dot import Dot, DotFloat
@@ -213,13 +212,3 @@ def test_micropython_computes_the_same_bytes(unix_port: Port, tmp_path: Path) ->
         for dialect in ("viper", "bytecode"):
             arena = run_program(unix_port, built.program, dialect, inputs_in_arena(built.program, [x]), tmp_path)
             assert outputs_of(built.program, arena)[0].reshape(-1).tolist() == wanted.tolist()
-
-
-def test_integers_of_other_origins_are_refused() -> None:
-    m = Maker()
-    m.constant("w", np.ones((4, 3)), "uint8")
-    m("MatMulInteger", "x w", "y")
-    model = m.model([1, 4])
-    model.graph.input[0].type.tensor_type.elem_type = onnx.TensorProto.UINT8
-    with pytest.raises(ModelError, match=r"MatMulInteger.*: its integers must come from a DynamicQuantizeLinear"):
-        read_graph(model.SerializeToString(), "m")

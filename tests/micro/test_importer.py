@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,6 @@ from emberlet.micro.builder.kernels.select import Select
 from emberlet.micro.builder.plan import plan
 from emberlet.micro.builder.quantization.agreement import compare
 from emberlet.micro.builder.quantization.calibrate import check_samples
-from onnx import TensorProto, helper
 from support.microcontrollers.onnx_models import MODELS, Maker
 from support.microcontrollers.quantized import samples_of
 from support.microcontrollers.stateful import stateful
@@ -55,19 +53,6 @@ def test_int8_stays_close(name: str) -> None:
     fresh = check_samples({"x": samples_of(model, 8, 9)}, graph)
     assert compare(graph, quantized, fresh).rms < 0.04
     assert plan(quantized).arena > 0
-
-
-def test_fusion_leaves_few_layers() -> None:
-    def kinds(name: str) -> list[str]:
-        return [layer.kind for layer in fuse(read_graph(MODELS[name]().SerializeToString(), name)).layers]
-
-    assert kinds("convolutions") == [
-        "conv", "depthwise", "mapfloat", "conv", "reducefloat", "reshape", "dense", "softmaxfloat",
-    ]  # fmt: skip
-    assert kinds("gelu_by_hand") == ["conv", "mapfloat"]
-    assert kinds("silu_and_squeeze_excitation").count("mapfloat") == 2
-    assert "binaryfloat" not in kinds("flattened_image_to_dense")
-    assert "move" not in kinds("flattened_image_to_dense")
 
 
 ELEMENTWISE = {
@@ -113,20 +98,6 @@ def test_every_function_of_one_number_is_taken(op: str) -> None:
         found = fuse(graph).run({"x": mine})[graph.outputs[0]]
         np.testing.assert_allclose(found.reshape(-1), y.reshape(-1), rtol=2e-4, atol=2e-5)
     assert calibrated(fuse(graph), {"x": samples}, Options("m"))[1].rms < 0.1
-
-
-def test_states_that_are_inputs_are_remembered() -> None:
-    m = Maker()
-    m.weight("W", 1, 24, 3)
-    m.weight("R", 1, 24, 6)
-    m("LSTM", "x W R _ _ h0 c0", "y h", hidden_size=6)
-    graph = m.model([1, 1, 3], "y h").graph
-    state = [helper.make_tensor_value_info(n, TensorProto.FLOAT, [1, 1, 6]) for n in ("h0", "c0")]
-    made = helper.make_graph(m.nodes, "g", [graph.input[0], *state], [graph.output[0]], m.constants)
-    model = helper.make_model(made, opset_imports=[helper.make_opsetid("", 20)], ir_version=10)
-    read = read_graph(model.SerializeToString(), "m")
-    assert read.inputs == ("x",)
-    assert [layer.remembers for layer in read.layers if layer.state] == [True]
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -180,11 +151,6 @@ def test_every_operator_that_is_not_done_is_listed() -> None:
     text = str(caught.value)
     assert "LRN" in text and "Det" in text
     assert "Relu" not in text
-
-
-def test_a_missing_file_is_an_os_error(tmp_path: Path) -> None:
-    with pytest.raises(OSError):
-        read_graph(tmp_path / "none.onnx")
 
 
 @pytest.mark.parametrize("after", ["Softmax", "Tanh"])

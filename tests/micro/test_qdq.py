@@ -9,7 +9,6 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
-from emberlet.errors import UnsupportedError
 from emberlet.micro.builder.build import BuildResult, Options, build
 from emberlet.micro.builder.cli import main
 from emberlet.micro.builder.from_ir import read_graph
@@ -149,17 +148,3 @@ def test_activations_of_16_bits_are_calibrated_to_8_or_stay_float32(kind: QuantT
                 y = built.graph.run({"x": quantize(mine, grid.scale, grid.zero)})[built.graph.outputs[0]]
                 found = dequantize(y, last.scale, last.zero)
             assert np.abs(found.reshape(-1) - wanted).max() < (0.002 if floats else 0.05) * max(1, np.abs(wanted).max())
-
-
-def test_a_model_quantized_in_part_asks_for_samples(tmp_path: Path) -> None:
-    path, _ = quantized("flattened_image_to_dense", tmp_path, QuantType.QInt8, True)
-    model = onnx.load(path)
-    last = next(n for n in model.graph.node if n.op_type == "Gemm")
-    bypass = next(n for n in model.graph.node if n.op_type == "QuantizeLinear" and n.input[0] == last.output[0])
-    after = next(n for n in model.graph.node if bypass.output[0] in n.input)
-    final = after.output[0]
-    model.graph.node.remove(bypass)
-    model.graph.node.remove(after)
-    last.output[0] = final
-    with pytest.raises(UnsupportedError, match="quantized only in part"):
-        build(read_graph(model.SerializeToString(), "m"), Options("m"))
