@@ -74,18 +74,6 @@ def test_it_writes_a_module_with_small_weights(
     assert alone == sorted(alone, reverse=True)
 
 
-def test_the_module_runs_on_other_backends(digits: Path, data: Path, tmp_path: Path, emberlet: Any) -> None:
-    out = tmp_path / "out"
-    said = emberlet("quantize", digits, "--calibration", data, "--input", "image=image", "--labels", "label",
-                    "--out", out, "--time", "none", "--bits", 4, "--scheme", "affine,32")  # fmt: skip
-    assert said.status == 0, said.err
-    x = images(data)[:3]
-    wanted = np.asarray(loaded(out)(x))
-    for backend in ("python", "wasm"):
-        np.testing.assert_allclose(np.asarray(loaded(out, backend)(x)), wanted, rtol=1e-4, atol=1e-4)
-    np.testing.assert_allclose(np.asarray(loaded(out).compile()(x)), wanted, rtol=1e-4, atol=1e-4)
-
-
 @pytest.mark.parametrize(
     ("words", "kinds"),
     [
@@ -240,16 +228,6 @@ def test_each_layer_of_a_deep_model_is_tried_on_fewer_samples(tmp_path: Path, em
     report = json.loads(emberlet(*words, "--out", tmp_path / "out").out)
     assert len(report["layers"]) > 16
     assert (report["few"], report["alone"]) == (64, 1024 // len(report["layers"]))
-
-
-@pytest.mark.parametrize(("batch", "most", "wanted"), [("n", 64, 64), (1, 9, 9), (12, 64, 72), (100, 8, 100)])
-def test_samples_of_variants_fill_a_fixed_batch(batch: Any, most: int, wanted: int) -> None:
-    from types import SimpleNamespace
-
-    from emberlet.host.cli.quantize import measuring
-
-    source: Any = SimpleNamespace(inputs=[SimpleNamespace(name="x", shape=(batch, 2))])
-    assert measuring.count(measuring.few(source, {"x": np.zeros((200, 2))}, most)) == wanted
 
 
 def test_equalized_and_corrected_activations_are_onnxruntimes(
@@ -690,13 +668,6 @@ def test_masked_outputs_pass_and_a_worse_model_does_not(tmp_path: Path, emberlet
     assert not (tmp_path / "b").exists()
 
 
-def test_what_is_no_model_is_refused(data: Path, tmp_path: Path, emberlet: Any) -> None:
-    (tmp_path / "m.onnx").write_bytes(b"junk, no protobuf at all")
-    said = emberlet("quantize", tmp_path / "m.onnx", "--calibration", data, "--out", tmp_path / "out", "--activations")
-    assert said.status == 2
-    assert "is not an ONNX model" in said.err
-
-
 def test_tables_of_other_columns_are_refused(digits: Path, tmp_path: Path, emberlet: Any) -> None:
     pytest.importorskip("pyarrow")
     (tmp_path / "a.csv").write_text("a,b\n1,2\n", "utf-8")
@@ -811,20 +782,6 @@ def test_activations_by_the_range_of_each_call(digits: Path, data: Path, tmp_pat
     text = (tmp_path / "small" / "digits.py").read_text("utf-8")
     assert 'self.quantize_weights(bits=8, activations="dynamic")' in text
     assert not (tmp_path / "small" / "digits.onnx").exists()
-
-
-@pytest.mark.parametrize(
-    ("words", "why"),
-    [(["--bits", 4], "need weights of 8 bits"), (["--method", "entropy"], "leave them out"),
-     (["--onnx", "qdq"], "leave out onnx"), (["--weights", "awq"], "leave out awq")],
-)  # fmt: skip
-def test_what_the_range_of_each_call_leaves_no_choice_of_is_refused(
-    words: list[Any], why: str, digits: Path, data: Path, tmp_path: Path, emberlet: Any
-) -> None:
-    said = emberlet("quantize", digits, "--calibration", data, "--labels", "label", "--out", tmp_path / "out",
-                    "--activations", "dynamic", *words)  # fmt: skip
-    assert said.status == 2
-    assert why in said.err
 
 
 def test_a_model_without_ranges_is_sent_to_dynamic_activations(tmp_path: Path, emberlet: Any) -> None:

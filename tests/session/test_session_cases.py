@@ -54,27 +54,7 @@ def test_an_entry_that_does_not_match_the_model_is_refused(table: Any, said: str
         entries(Plain(), table)
 
 
-def test_another_table_takes_the_place_of_the_classs() -> None:
-    assert [e.name for e in entries(Joins())] == ["past", "count"]
-    assert [e.name for e in entries(Joins(), [("count", "count_out", "replace")])] == ["count"]
-
-
 # -- making one
-
-
-@pytest.mark.parametrize("capacity", [0, -1, True, 1.5, "3"])
-def test_a_capacity_is_a_number_of_one_or_more(capacity: Any) -> None:
-    with pytest.raises(EmberletError, match="positions, 1"):
-        session(capacity=capacity)
-    assert session(capacity=1).capacity == 1
-    assert session().capacity is None
-
-
-@pytest.mark.parametrize("word", ["initial", "dims"])
-def test_initial_and_dims_are_dicts(word: str) -> None:
-    with pytest.raises(EmberletError, match=f"^{word} is a dict, by name; found 3$"):
-        session(**{word: 3})
-    assert session(**{word: {}}) is not None
 
 
 # -- the inputs of a step
