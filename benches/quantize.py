@@ -17,7 +17,8 @@ Both take and give NumPy arrays. Each row is a process of its own, with one thre
 processes), and so is each backend of the second table; the least time of a call counts. What takes longer than --limit
 seconds, or fails, is a dash with its reason below. Quantized models stay in .cache/quantize, under a digest of the
 float model, its samples and the sources that quantize. --floor writes how fast int8 can be on NumPy, and is, into
-docs/quantization.md (_quantize_floor.py). Writes benches/results/quantize.md; rows of models that are not
+docs/quantization.md (_quantize_floor.py), --ranges how much each method of calibration keeps (_quantize_ranges.py).
+Writes benches/results/quantize.md; rows of models that are not
 measured stay. Its own processes run it with `--child`.
 """
 
@@ -41,6 +42,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import _quantize_floor
+import _quantize_ranges
 import numpy as np
 from numpy.typing import NDArray
 
@@ -242,8 +244,10 @@ def prepare(kind: str, folder: Path, case: Case) -> None:
         draft.unlink(missing_ok=True)
 
 
-def ours(path: Path, folder: Path, samples: Arrays, options: dict[str, Any], dynamic: bool) -> None:
-    """Write a quantized module, or the float one without options."""
+def ours(
+    path: Path, folder: Path, samples: Arrays, options: dict[str, Any], dynamic: bool, method: str = "minmax"
+) -> None:
+    """Write a quantized module, or the float one without options. method: by which activations are calibrated."""
     from emberlet.codegen import generate
     from emberlet.codegen.quantized import writing
     from emberlet.host.cli.quantize.models import Source
@@ -263,7 +267,7 @@ def ours(path: Path, folder: Path, samples: Arrays, options: dict[str, Any], dyn
     if activations and dynamic:
         source: Source = Dynamic(str(path), "model")
     elif activations:
-        source = Static(str(path), "model", fit, "minmax", 99.99, quiet)
+        source = Static(str(path), "model", fit, method, 99.99, quiet)
     else:
         source = Source(str(path), "model")
     scheme = writing.Scheme(**chosen)
@@ -552,6 +556,9 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--limit", type=float, default=90, metavar="S", help="of each process, at most (default: 90)")
     parser.add_argument("--out", type=Path, metavar="FILE", help="write there instead")
     parser.add_argument("--floor", action="store_true", help="only the floor on NumPy; writes docs/quantization.md")
+    parser.add_argument(
+        "--ranges", action="store_true", help="only methods of calibration; writes docs/quantization.md"
+    )
     parser.add_argument("--gpu", action="store_true", help="only emberlet's models on the GPU; writes quantize-NAME.md")
     for flag in FLAGS:
         parser.add_argument(f"--{flag}", action="store_true", help=argparse.SUPPRESS)
@@ -567,8 +574,8 @@ def main(argv: list[str] | None = None) -> int:
     for name in chosen:
         if name not in CASES:
             parser.error(f"there is no model {name!r}; there are {', '.join(CASES)}")
-    if options.floor:
-        floor(chosen, options)
+    if options.floor or options.ranges:
+        (floor if options.floor else ranges)(chosen, options)
         return 0
     path = options.out or (gpu_page() if options.gpu else RESULTS)
     load = os.getloadavg()[0]
@@ -599,6 +606,35 @@ def floor(chosen: list[str], options: argparse.Namespace) -> None:
         f"{load:.1f}."
     )
     _quantize_floor.write(options.out or ROOT / "docs" / "quantization.md", lines, said)
+
+
+def ranges(chosen: list[str], options: argparse.Namespace) -> None:
+    """Write the table of what each method of calibration keeps of models whose activations have ranges."""
+    from emberlet.host.quantization.calibration import METHODS
+
+    for name in chosen:
+        case = CASES[name]()
+        if case.dynamic:
+            continue
+        folder = save(name, case)
+        with np.load(folder / "compared.npz") as held:
+            calls = rows(Case(None, dict(held)))
+        with np.load(folder / "samples.npz") as held:
+            samples = dict(held)
+        prepare("emberlet float", folder, case)
+        wanted = _quantize_ranges.outputs(opened("emberlet float", folder, 1, fastest())[0], calls, _flat)
+        found = {}
+        for method in METHODS:
+            kind = f"emberlet {method}"
+            at = folder / kind.replace(" ", "_")
+            if not at.exists():
+                ours(folder / "float.onnx", at, samples, {"bits": 8, "activations": True}, False, method)
+            run = opened(kind, folder, 1, fastest())[0]
+            found[method] = _quantize_ranges.Outputs(wanted, _quantize_ranges.outputs(run, calls, _flat))
+            shutil.rmtree(at)
+        line = _quantize_ranges.row(name, found)
+        print(line, flush=True)
+        _quantize_ranges.write(options.out or ROOT / "docs" / "quantization.md", METHODS, [line])
 
 
 def gpu_page() -> Path:
