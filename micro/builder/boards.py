@@ -8,6 +8,7 @@ confirmed the cycles of an instruction.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from emberlet.errors import UnsupportedError
 
@@ -41,48 +42,28 @@ class Board:
     is_timed: bool = False
 
 
+def _board(
+    name: str, title: str, arch: str, mhz: int, ram: int, heap: int, flash: int, room: int, cycles: float, *more: Any
+) -> Board:
+    """Sizes are in kilobytes. more: as in Board."""
+    return Board(name, title, arch, mhz, KB * ram, KB * heap, KB * flash, KB * room, cycles, *more)
+
+
 BOARDS = {
     board.name: board
     for board in (
-        Board(
-            "rp2",
-            "Raspberry Pi Pico, RP2040",
-            "armv6m",
-            125,
-            264 * KB,
-            190 * KB,
-            1408 * KB,
-            1664 * KB,
-            1.37,
-            "rp2",
-            True,
-            True,
-        ),
-        Board(
-            "rp2350",
-            "Raspberry Pi Pico 2, RP2350",
-            "armv7emsp",
-            150,
-            520 * KB,
-            440 * KB,
-            2560 * KB,
-            3648 * KB,
-            1.09,
-            "rp2",
-            True,
-        ),
-        Board("esp32", "ESP32, no PSRAM", "xtensawin", 160, 520 * KB, 100 * KB, 2048 * KB, 2176 * KB, 1.18, "esp32"),
-        Board(
-            "esp32s3", "ESP32-S3, no PSRAM", "xtensawin", 160, 512 * KB, 180 * KB, 2048 * KB, 2176 * KB, 1.18, "esp32"
-        ),
-        Board("esp32c3", "ESP32-C3", "rv32imc", 160, 400 * KB, 120 * KB, 2048 * KB, 2112 * KB, 1.27, "esp32"),
-        Board("esp8266", "ESP8266", "xtensa", 80, 80 * KB, 36 * KB, 2048 * KB, 320 * KB, 1.36),
-        Board("stm32f4", "pyboard v1.1, STM32F405", "armv7emsp", 168, 192 * KB, 100 * KB, 112 * KB, 576 * KB, 1.09),
-        Board("stm32h7", "NUCLEO-H743ZI", "armv7emdp", 400, 1024 * KB, 400 * KB, 128 * KB, 1536 * KB, 0.73),
-        Board("nrf52840", "nRF52840", "armv7emsp", 64, 256 * KB, 128 * KB, 64 * KB, 512 * KB, 1.09),
-        Board("samd51", "SAMD51", "armv7emsp", 120, 192 * KB, 120 * KB, 64 * KB, 160 * KB, 1.09),
-        Board("unix", "MicroPython's Unix port, x86-64", "x64", 3000, 1 << 30, 2048 * KB, 1 << 30, 1 << 30, 0.11),
-        Board("teensy41", "Teensy 4.1, i.MX RT1062", "armv7emdp", 600, 1024 * KB, 500 * KB, 7168 * KB, 7424 * KB, 0.73),
+        _board("rp2", "Raspberry Pi Pico, RP2040", "armv6m", 125, 264, 190, 1408, 1664, 1.37, "rp2", True, True),
+        _board("rp2350", "Raspberry Pi Pico 2, RP2350", "armv7emsp", 150, 520, 440, 2560, 3648, 1.09, "rp2", True),
+        _board("esp32", "ESP32, no PSRAM", "xtensawin", 160, 520, 100, 2048, 2176, 1.18, "esp32"),
+        _board("esp32s3", "ESP32-S3, no PSRAM", "xtensawin", 160, 512, 180, 2048, 2176, 1.18, "esp32"),
+        _board("esp32c3", "ESP32-C3", "rv32imc", 160, 400, 120, 2048, 2112, 1.27, "esp32"),
+        _board("esp8266", "ESP8266", "xtensa", 80, 80, 36, 2048, 320, 1.36),
+        _board("stm32f4", "pyboard v1.1, STM32F405", "armv7emsp", 168, 192, 100, 112, 576, 1.09),
+        _board("stm32h7", "NUCLEO-H743ZI", "armv7emdp", 400, 1024, 400, 128, 1536, 0.73),
+        _board("nrf52840", "nRF52840", "armv7emsp", 64, 256, 128, 64, 512, 1.09),
+        _board("samd51", "SAMD51", "armv7emsp", 120, 192, 120, 64, 160, 1.09),
+        _board("unix", "MicroPython's Unix port, x86-64", "x64", 3000, 1 << 20, 2048, 1 << 20, 1 << 20, 0.11),
+        _board("teensy41", "Teensy 4.1, i.MX RT1062", "armv7emdp", 600, 1024, 500, 7168, 7424, 0.73),
     )
 }
 

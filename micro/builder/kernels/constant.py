@@ -26,8 +26,7 @@ class Constant(Layer):
 
     def emit(self, dialect: str, inputs: Sequence[View], output: View) -> Writer:
         w = Writer(dialect, (VALUE, Y), self.places())
-        w.go(VALUE, w.place("wo"))
-        w.go(Y, w.place("o"))
+        w.go_all((VALUE, w.place("wo")), (Y, w.place("o")))
         axes = [Axis(self.value.size, (1, 1))]
         copied(w, axes, VALUE)
         return w

@@ -63,9 +63,7 @@ class CouplingFloat(Layer):
     def emit(self, dialect: str, inputs: Sequence[View], output: View) -> Writer:
         n, pairs = self.classes, len(self.a)
         w = Writer(dialect, (X, Z, Y), self.places())
-        w.go(X, w.place("i0", inputs[0].origin))
-        w.go(Z, w.place("wo"))
-        w.go(Y, w.place("o", output.origin))
+        w.go_all((X, w.place("i0", inputs[0].origin)), (Z, w.place("wo")), (Y, w.place("o", output.origin)))
         w.line(f"r = [0.0] * {n * n}")
         w.line("k = 0")
         with w.block(f"for i in range({n})"), w.block(f"for j in range(i + 1, {n})"):

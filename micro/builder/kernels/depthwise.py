@@ -61,8 +61,7 @@ class _Depthwise(WindowLayer):
         with w.times("c", channels):
             with w.times("g", each):
                 self.begin_channel(w, taps)
-                w.go(X, "a")
-                w.go(Y, "b")
+                w.go_all((X, "a"), (Y, "b"))
                 with w.times("i", oh):
                     self._row(w, x, y, ow, len(self.weights))
                     if oh > 1:
@@ -83,13 +82,11 @@ class _Depthwise(WindowLayer):
         with w.times("j", ow // unroll):
             for u in range(unroll):
                 self._position(w, x, u * across, u * out)
-            w.move(X, unroll * across)
-            w.move(Y, unroll * out)
+            w.move_all((X, unroll * across), (Y, unroll * out))
         rest = ow % unroll
         for u in range(rest):
             self._position(w, x, u * across, u * out)
-        w.move(X, rest * across)
-        w.move(Y, rest * out)
+        w.move_all((X, rest * across), (Y, rest * out))
 
     def _unroll(self, w: Writer, ow: int, x: View, across: int, out: int) -> int:
         """The number of positions to unroll: pointers move less often, as long as offsets and the loop stay short."""

@@ -35,8 +35,7 @@ class DistanceFloat(Layer):
     def emit(self, dialect: str, inputs: Sequence[View], output: View) -> Writer:
         n, features = self.rows.shape
         w = Writer(dialect, (X, Z, Y), self.places())
-        w.go(Y, w.place("o", output.origin))
-        w.go(Z, w.place("wo"))
+        w.go_all((Y, w.place("o", output.origin)), (Z, w.place("wo")))
         with w.times("i", n):
             w.go(X, w.place("i0", inputs[0].origin))
             w.line("s = 0.0")
@@ -45,8 +44,7 @@ class DistanceFloat(Layer):
                 for line in lines(self.chain):
                     w.line(line)
                 w.line("s += v")
-                w.move(X, 1)
-                w.move(Z, 1)
+                w.move_all((X, 1), (Z, 1))
             w.store(Y, "s")
             w.move(Y, 1)
         return w

@@ -265,8 +265,7 @@ def _pairs(w: Writer, run: int) -> None:
             w.line(f"v = {w.load(WEIGHTS, k)}")
             w.line(f"s = (v & 15) * {w.load(X, 2 * k)} + s")
             w.line(f"s = (v >> 4) * {w.load(X, 2 * k + 1)} + s")
-        w.move(X, 2 * count)
-        w.move(WEIGHTS, count)
+        w.move_all((X, 2 * count), (WEIGHTS, count))
 
     if whole:
         with w.times("k", whole):
@@ -274,8 +273,7 @@ def _pairs(w: Writer, run: int) -> None:
     some(rest)
     if run % 2:
         w.line(f"s = {w.load(WEIGHTS)} * {w.load(X)} + s")
-        w.move(X, 1)
-        w.move(WEIGHTS, 1)
+        w.move_all((X, 1), (WEIGHTS, 1))
 
 
 def _mac(w: Writer, i: int, k: int) -> str:

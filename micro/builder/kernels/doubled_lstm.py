@@ -236,8 +236,7 @@ class DoubledLstm(RecurrentLayer):
 
     def _cells(self, dialect: str) -> Writer:
         w = Writer(dialect, (X, "s", P), ("st", "zo"))
-        w.go(X, w.place("zo"))
-        w.go(P, w.place("st", self.hidden))
+        w.go_all((X, w.place("zo")), (P, w.place("st", self.hidden)))
         with w.times("n", self.hidden):
             w.line(f"s = ({load16(w, X, 2)}) * ({load16(w, P)})")
             _emit_shifted(w, "s", 15)
@@ -247,28 +246,23 @@ class DoubledLstm(RecurrentLayer):
             w.line(f"s = s + {MIDDLE}")
             emit_clamp(w, *self.ends_of_cells)
             store16(w, P, "s")
-            w.move(X, 8)
-            w.move(P, 2)
+            w.move_all((X, 8), (P, 2))
         return w
 
     def _tanh(self, dialect: str) -> Writer:
         w = Writer(dialect, ("e", "f", X), ("st", "zo", "to"))
-        w.go(X, w.place("zo", 8 * self.hidden))
-        w.go(P, w.place("st", self.hidden))
+        w.go_all((X, w.place("zo", 8 * self.hidden)), (P, w.place("st", self.hidden)))
         with w.times("n", self.hidden):
             w.line(f"s = {w.load(P)} + ({w.load(P, 1)} << 8)")
             _emit_squash(w, str(16 + self.cell), "1", X)
-            w.move(X, 2)
-            w.move(P, 2)
+            w.move_all((X, 2), (P, 2))
         return w
 
     def units(self, dialect: str) -> Writer:
         """The hidden state: a product of a word and a word, of 30 bits, times a multiplier of 31, in parts of 15 and of
         10 bits."""
         w = Writer(dialect, (X, "s", Y), ("st", "zo"))
-        w.go(Y, w.place("st"))
-        w.go(X, w.place("zo", 6))
-        w.go(P, w.place("zo", 8 * self.hidden))
+        w.go_all((Y, w.place("st")), (X, w.place("zo", 6)), (P, w.place("zo", 8 * self.hidden)))
         m0, m1, m2 = self.parts_of_multiplier
         with w.times("n", self.hidden):
             w.line(f"s = ({load16(w, X)}) * ({load16(w, P)})")
@@ -281,7 +275,5 @@ class DoubledLstm(RecurrentLayer):
             w.line(f"s = s + {self.result}")
             emit_clamp(w, 0, 255)
             w.store(Y, "s")
-            w.move(Y, 1)
-            w.move(X, 8)
-            w.move(P, 2)
+            w.move_all((Y, 1), (X, 8), (P, 2))
         return w

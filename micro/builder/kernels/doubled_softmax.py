@@ -191,8 +191,7 @@ class DoubledSoftmax(Layer):
         w.line(f"k = {w.load(Y, 1)}")
         _take(w, "eq", 2, 3)
         _take(w, "el", 5, 2)
-        w.go(X, w.place("i0"))
-        w.go(Y, w.place("o"))
+        w.go_all((X, w.place("i0")), (Y, w.place("o")))
         with w.times("j", self.length):
             w.line(f"d = h - {w.load(X)}")
             w.line(f"b = {w.word('q', 'd')}")
@@ -202,8 +201,7 @@ class DoubledSoftmax(Layer):
             with w.block("if s > 255"):
                 w.line("s = 255")
             w.store(Y, "s")
-            w.move(X, 1)
-            w.move(Y, 1)
+            w.move_all((X, 1), (Y, 1))
         return w
 
 

@@ -84,14 +84,11 @@ class Interpolate(Layer):
             with w.times("j", len(self.columns)):
                 w.line(f"d = {self._entry(w, 'p', 1)}")
                 w.line(f"g = {self._entry(w, 'p', 2)}")
-                w.go(X, f"b + {self._entry(w, 'p', 0)}")
-                w.go(Z, f"{w.address(X)} + e")
+                w.go_all((X, f"b + {self._entry(w, 'p', 0)}"), (Z, f"{w.address(X)} + e"))
                 self._advance(w, "p")
                 with w.times("n", channels):
                     self._element(w)
-                    w.move(X, 1)
-                    w.move(Z, 1)
-                    w.move(Y, 1)
+                    w.move_all((X, 1), (Z, 1), (Y, 1))
         return w
 
     def _element(self, w: Writer) -> None:

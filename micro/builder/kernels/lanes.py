@@ -110,8 +110,7 @@ class _RunningSum(Layer):
         w.line(f"b = {w.place('o', output.origin + start)}")
         with w.times("m", outer):
             with w.times("n", inner):
-                w.go(X, "a")
-                w.go(Y, "b")
+                w.go_all((X, "a"), (Y, "b"))
                 w.line(f"c = {'0.0' if w.float else 0}")
                 with w.times("k", length):
                     if self.exclusive:
@@ -121,8 +120,7 @@ class _RunningSum(Layer):
                         w.line(f"c = {self.element(w)} + c")
                         self.finish(w)
                     w.store(Y, "s")
-                    w.move(X, step)
-                    w.move(Y, step)
+                    w.move_all((X, step), (Y, step))
                 w.line("a += 1")
                 w.line("b += 1")
             if outer > 1 and length > 1:
@@ -222,8 +220,7 @@ class Take(Layer):
                 with w.times("k", inner // unroll):
                     for u in range(unroll):
                         w.store(Y, w.load(source, u), u)
-                    w.move(source, unroll)
-                    w.move(Y, unroll)
+                    w.move_all((source, unroll), (Y, unroll))
                 w.move(Z, 2 if self.words else 1)
             if outer > 1:
                 w.line(f"a += {length * inner}")
@@ -267,8 +264,7 @@ class OneHot(Layer):
                         w.store(Y, on)
                     with w.block("else"):
                         w.store(Y, off)
-                    w.move(X, 1)
-                    w.move(Y, 1)
+                    w.move_all((X, 1), (Y, 1))
                 w.move(X, -self.inner)
                 w.line("d += 1")
             w.move(X, self.inner)

@@ -56,8 +56,7 @@ class Move(Layer):
             _fill(w, [Axis(prod(self.shape), (1,))], self.fill, self.width)
         tables = 0
         for k, part in enumerate(self.parts):
-            w.go(X, w.place(f"i{k}", part.start))
-            w.go(Y, w.place("o", part.to))
+            w.go_all((X, w.place(f"i{k}", part.start)), (Y, w.place("o", part.to)))
             if part.table is not None:
                 w.go(TABLE, w.place("wo", 256 * tables))
                 tables += 1

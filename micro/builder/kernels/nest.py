@@ -28,8 +28,7 @@ def image_axes(views: Sequence[View]) -> list[Axis]:
 
 def start_at(w: Writer, x: View, y: View) -> None:
     """Point X at the first input, and Y at the output."""
-    w.go(X, w.place("i0", x.origin))
-    w.go(Y, w.place("o", y.origin))
+    w.go_all((X, w.place("i0", x.origin)), (Y, w.place("o", y.origin)))
 
 
 def copied(w: Writer, axes: Sequence[Axis], source: Pointer, table: Pointer | None = None) -> None:

@@ -194,16 +194,14 @@ class NormalizeRows(_Normalize):
         w.line(f"c = {w.load(X, 2)}")
         w.line(f"r = {number24(w, X, 3)}")
         w.line(f"b = ({number24(w, X, 6)}) - {MIDDLE}")
-        w.go(X, w.place("i0"))
-        w.go(Y, w.place("o"))
+        w.go_all((X, w.place("i0")), (Y, w.place("o")))
         w.table("q", "to")
         with w.times("n", self.each or self.length):
             with w.times("k", self.stretch):
                 w.line(f"d = (({element_at(w, X, 0, self.width)}) - m << c) - b")
                 self.emit_element(w)
                 store_element(w, Y, 0, self.width)
-                w.move(X, self.width)
-                w.move(Y, self.width)
+                w.move_all((X, self.width), (Y, self.width))
             w.move_table("q", self.words)
         return w
 
@@ -356,6 +354,5 @@ class NormalizeFloat(_Normalize):
                 w.move(FACTOR, 2)
                 with w.times("k", self.stretch):
                     w.line(f"{w.load(Y)} = ({w.load(X)} - m) * g + b")
-                    w.move(X, 1)
-                    w.move(Y, 1)
+                    w.move_all((X, 1), (Y, 1))
         return w

@@ -82,8 +82,7 @@ class _Product(Layer):
         with w.times("i", self.rows):
             w.line("c = b")
             with w.times("n", self.columns):
-                w.go(x, "a")
-                w.go(z, "c")
+                w.go_all((x, "a"), (z, "c"))
                 self.dot(w)
                 self.finish(w)
                 self.put(w)
@@ -99,8 +98,7 @@ class _Product(Layer):
         with w.times("k", self.depth // unroll):
             for _ in range(unroll):
                 self.take(w, w.load(X), w.load(Z))
-                w.move(X, self.first[1])
-                w.move(Z, self.second[0])
+                w.move_all((X, self.first[1]), (Z, self.second[0]))
 
     def begin(self, w: Writer) -> None:
         """Write the code that runs once, before the loops."""

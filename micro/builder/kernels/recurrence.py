@@ -77,8 +77,7 @@ class Rows:
         """A kernel with the offsets "i0" (bytes), "o" (16-bit numbers), "wo" and "to"."""
         w = Writer(dialect, (X, "s", WEIGHTS), ("i0", "o", "wo", "to"))
         rows, k = self.weights.shape
-        w.go(WEIGHTS, w.place("wo"))
-        w.go(Y, w.place("o"))
+        w.go_all((WEIGHTS, w.place("wo")), (Y, w.place("o")))
         w.table("q", "to")
         w.line(f"h = {w.word('q')}")
         w.line(f"m = {w.word('q', 1)}")
@@ -308,8 +307,7 @@ class RecurrentLayer(Stepwise):
     def begin(self, w: Writer, *sides: tuple[Pointer, int], out: str = "") -> None:
         """Write code that points at the state, or at `out`, at the values kept, and at the sums, each with this many
         adjacent numbers per unit."""
-        w.go(Y, out or w.place("st"))
-        w.go(P, w.place("st", self.element * self.hidden))
+        w.go_all((Y, out or w.place("st")), (P, w.place("st", self.element * self.hidden)))
         at = 0
         for p, count in sides:
             w.go(p, w.place("zo", at))
@@ -326,8 +324,7 @@ class RecurrentLayer(Stepwise):
 
     def _copy(self, dialect: str) -> Writer:
         w = Writer(dialect, (X, Y), ("i0", "o"))
-        w.go(X, w.place("i0"))
-        w.go(Y, w.place("o"))
+        w.go_all((X, w.place("i0")), (Y, w.place("o")))
         copied(w, [Axis(self.element * self.hidden, (1, 1))], X)
         return w
 

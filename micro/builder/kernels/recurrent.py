@@ -147,9 +147,7 @@ class Rnn(RecurrentLayer):
         return _bytes((v + FINE // 2) // FINE if self.relu else (tanh_gate(v) + 64) >> 7, self.start), c
 
     def update(self, w: Writer) -> None:
-        w.go(Y, w.place("st"))
-        w.go(X, w.place("zo"))
-        w.go(R, w.place("zo", 2 * self.hidden))
+        w.go_all((Y, w.place("st")), (X, w.place("zo")), (R, w.place("zo", 2 * self.hidden)))
         with w.times("n", self.hidden):
             w.line(f"s = {load16(w, X)} + {load16(w, R)}")
             if self.relu:
@@ -168,5 +166,4 @@ def _next(w: Writer, *moves: tuple[Pointer, int]) -> None:
     """Clamp `s` to a byte, store it in the hidden state, and move on to the next unit."""
     emit_clamp(w, 0, 255)
     w.store(Y, "s")
-    for p, step in ((Y, 1), *moves):
-        w.move(p, step)
+    w.move_all((Y, 1), *moves)

@@ -69,8 +69,7 @@ class _RecurrentFloat(Stepwise):
         w.line(f"a = {w.place('i0', back * k)}")
         w.line(f"b = {w.place('o', back * self.hidden if self.sequence else 0)}")
         with w.times("i", self.steps):
-            w.go(WEIGHTS, w.place("wo"))
-            w.go(Y, w.place("zo"))
+            w.go_all((WEIGHTS, w.place("wo")), (Y, w.place("zo")))
             self._rows(w, "a", k, len(self.weights_input))
             self.from_state(w)
             self.update(w)
@@ -125,9 +124,7 @@ class LstmFloat(_RecurrentFloat):
         return _logistic(gates[:, 3]) * np.tanh(c), c
 
     def update(self, w: Writer) -> None:
-        w.go(P, w.place("st", self.hidden))
-        w.go(X, w.place("zo"))
-        w.go(R, w.place("zo", 4 * self.hidden))
+        w.go_all((P, w.place("st", self.hidden)), (X, w.place("zo")), (R, w.place("zo", 4 * self.hidden)))
         with w.block(f"for n in range(st, st + {self.hidden})"):
             for k, name in enumerate(("gi", "gf", "gg", "go")):
                 w.line(f"v = {w.load(X, k)} + {w.load(R, k)}")
@@ -137,9 +134,7 @@ class LstmFloat(_RecurrentFloat):
                 w.line(f"s = {self.clip!r} if s > {self.clip!r} else {-self.clip!r} if s < {-self.clip!r} else s")
             w.store(P, "s")
             w.line("A[n] = go * tanh(s)")
-            w.move(P, 1)
-            w.move(X, 4)
-            w.move(R, 4)
+            w.move_all((P, 1), (X, 4), (R, 4))
 
 
 @dataclass(frozen=True)
@@ -156,16 +151,14 @@ class GruFloat(_RecurrentFloat):
         return (1 - z) * np.tanh(a[:, 2] + r * b[:, 2]) + z * h, c
 
     def update(self, w: Writer) -> None:
-        w.go(X, w.place("zo"))
-        w.go(R, w.place("zo", 3 * self.hidden))
+        w.go_all((X, w.place("zo")), (R, w.place("zo", 3 * self.hidden)))
         with w.block(f"for n in range(st, st + {self.hidden})"):
             for k, name in enumerate(("gz", "gr")):
                 w.line(f"v = {w.load(X, k)} + {w.load(R, k)}")
                 w.line(f"{name} = {_SIGMOID}")
             w.line(f"v = tanh({w.load(X, 2)} + gr * {w.load(R, 2)})")
             w.line("A[n] = (1 - gz) * v + gz * A[n]")
-            w.move(X, 3)
-            w.move(R, 3)
+            w.move_all((X, 3), (R, 3))
 
 
 @dataclass(frozen=True)
@@ -206,30 +199,22 @@ class GatedGruFloat(_RecurrentFloat):
     def from_state(self, w: Writer) -> None:
         self._rows(w, "st", self.hidden, 2 * self.hidden)
         gated = 6 * self.hidden
-        w.go(X, w.place("zo"))
-        w.go(R, w.place("zo", 3 * self.hidden))
-        w.go(P, w.place("zo", gated))
+        w.go_all((X, w.place("zo")), (R, w.place("zo", 3 * self.hidden)), (P, w.place("zo", gated)))
         with w.block(f"for n in range(st, st + {self.hidden})"):
             w.line(f"v = {w.load(X, 1)} + {w.load(R, 1)}")
             w.store(P, f"A[n] * ({_SIGMOID})")
-            w.move(X, 3)
-            w.move(R, 2)
-            w.move(P, 1)
+            w.move_all((X, 3), (R, 2), (P, 1))
         w.line(f"c = {w.place('zo', gated)}")
         self._rows(w, "c", self.hidden, self.hidden)
 
     def update(self, w: Writer) -> None:
-        w.go(X, w.place("zo"))
-        w.go(R, w.place("zo", 3 * self.hidden))
-        w.go(P, w.place("zo", 5 * self.hidden))
+        w.go_all((X, w.place("zo")), (R, w.place("zo", 3 * self.hidden)), (P, w.place("zo", 5 * self.hidden)))
         with w.block(f"for n in range(st, st + {self.hidden})"):
             w.line(f"v = {w.load(X)} + {w.load(R)}")
             w.line(f"gz = {_SIGMOID}")
             w.line(f"v = tanh({w.load(X, 2)} + {w.load(P)})")
             w.line("A[n] = (1 - gz) * v + gz * A[n]")
-            w.move(X, 3)
-            w.move(R, 2)
-            w.move(P, 1)
+            w.move_all((X, 3), (R, 2), (P, 1))
 
 
 @dataclass(frozen=True)
@@ -248,10 +233,8 @@ class RnnFloat(_RecurrentFloat):
         return (np.maximum(v, 0) if self.relu else np.tanh(v)), c
 
     def update(self, w: Writer) -> None:
-        w.go(X, w.place("zo"))
-        w.go(R, w.place("zo", self.hidden))
+        w.go_all((X, w.place("zo")), (R, w.place("zo", self.hidden)))
         with w.block(f"for n in range(st, st + {self.hidden})"):
             w.line(f"v = {w.load(X)} + {w.load(R)}")
             w.line("A[n] = " + ("v if v > 0 else 0.0" if self.relu else "tanh(v)"))
-            w.move(X, 1)
-            w.move(R, 1)
+            w.move_all((X, 1), (R, 1))

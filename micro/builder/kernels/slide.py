@@ -37,8 +37,7 @@ class Slide(Layer):
         steps, new = self.shape[self.axis] * inner, self.new * inner
         # Elements move in ascending order, each to a lower address, so none is overwritten before it is read.
         for place, start, to, length, pitch in (("o", new, 0, steps - new, steps), ("i1", 0, steps - new, new, new)):
-            w.go(X, w.place(place, start))
-            w.go(Y, w.place("o", to))
+            w.go_all((X, w.place(place, start)), (Y, w.place("o", to)))
             axes = (Axis(outer, (pitch, steps)), Axis(length, (1, 1)))
             copied(w, axes, X)
         return w

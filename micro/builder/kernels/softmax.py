@@ -137,8 +137,7 @@ class Softmax(Layer):
                     with w.block("if s > 255"):
                         w.line("s = 255")
                 w.store(Y, "s")
-                w.move(X, 1)
-                w.move(Y, 1)
+                w.move_all((X, 1), (Y, 1))
             if self.rows > 1:
                 w.line(f"a += {self.length}")
         return w
@@ -194,8 +193,7 @@ class SoftmaxFloat(Layer):
 
     def emit(self, dialect: str, inputs: Sequence[View], output: View) -> Writer:
         w = Writer(dialect, (X, Y), self.places())
-        w.go(X, w.place("i0"))
-        w.go(Y, w.place("o"))
+        w.go_all((X, w.place("i0")), (Y, w.place("o")))
         with w.times("i", self.rows):
             w.line(f"h = {w.load(X)}")
             with w.block(f"for k in range(x, x + {self.length})"):
@@ -213,6 +211,5 @@ class SoftmaxFloat(Layer):
             w.line("t = log(t)" if self.log else "t = 1 / t")
             with w.block(f"for k in range(y, y + {self.length})"):
                 w.line(f"A[k] {'-' if self.log else '*'}= t")
-            w.move(X, self.length)
-            w.move(Y, self.length)
+            w.move_all((X, self.length), (Y, self.length))
         return w

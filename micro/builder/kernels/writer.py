@@ -136,6 +136,16 @@ class Writer:
         else:
             self.line(f"{p.name} += {step}")
 
+    def go_all(self, *places: tuple[Pointer, str]) -> None:
+        """As `go`, each pointer in turn."""
+        for p, address in places:
+            self.go(p, address)
+
+    def move_all(self, *moves: tuple[Pointer, int | str]) -> None:
+        """As `move`, each pointer in turn."""
+        for p, step in moves:
+            self.move(p, step)
+
     def load(self, p: Pointer, k: int | str = 0) -> str:
         """The element k after p, as an expression."""
         if self.viper:

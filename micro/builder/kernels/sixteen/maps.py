@@ -48,8 +48,7 @@ class Rescale16(Layer):
 def _each(w: Writer, x: View, y: View, wide: tuple[bool, bool], element: Callable[[str], None]) -> None:
     """Write a loop over the input. element: writes code that sets `s` from an element, given as an expression; `s` is
     then stored."""
-    w.go(X, w.place("i0", x.origin))
-    w.go(Y, w.place("o", y.origin))
+    w.go_all((X, w.place("i0", x.origin)), (Y, w.place("o", y.origin)))
     own, to = (2 if one else 1 for one in wide)
 
     def body(at: tuple[int, ...]) -> None:

@@ -59,8 +59,7 @@ class Product16(_Product):
             w.line(f"h = {w.load(A, 1)} * u + h")
             if self.zeros[0]:
                 w.line("v = v + u")
-            w.move(A, self.first[1])
-            w.move(B, self.second[0])
+            w.move_all((A, self.first[1]), (B, self.second[0]))
 
         own = [f"s = s - v * {low}"] if low else []
         own += [f"h = h - v * {high}"] if high else []

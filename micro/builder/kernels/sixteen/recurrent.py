@@ -186,19 +186,15 @@ class _Recurrent16(RecurrentLayer):
         """A kernel for the first `count` of the `of` gates of each unit, which replaces the input's sums; separate
         because a loop's machine code must stay short. tanh_left: how many gates remain when a tanh is computed."""
         w = Writer(dialect, (X, "s", WEIGHTS), ("st", "zo", "wo"))
-        w.go(WEIGHTS, w.place("wo"))
-        w.go(X, w.place("zo"))
-        w.go(R, w.place("zo", 3 * of * self.hidden))
+        w.go_all((WEIGHTS, w.place("wo")), (X, w.place("zo")), (R, w.place("zo", 3 * of * self.hidden)))
         with w.times("n", self.hidden):
             with w.times("j", count):
                 where = f"j == {tanh_left}" if tanh_left else ""
                 emit_half(w, "c", f"({load24(w, X)}) + ({load24(w, R)})", False, where)
                 w.line(f"s = c + {MIDDLE}")
                 store24(w, X)
-                w.move(X, 3)
-                w.move(R, 3)
-            w.move(X, 3 * (of - count))
-            w.move(R, 3 * (of - count))
+                w.move_all((X, 3), (R, 3))
+            w.move_all((X, 3 * (of - count)), (R, 3 * (of - count)))
         return w
 
 
@@ -227,8 +223,7 @@ class Lstm16(_Recurrent16):
             emit_half(w, "gg", f"s - {MIDDLE}", True)
             w.line(f"s = ({_gated_tanh('go', 'gg')} + 256 >> 9) + {HIDDEN}")
             _word(w)
-            w.move(P, 3)
-            w.move(X, 12)
+            w.move_all((P, 3), (X, 12))
 
 
 @dataclass(frozen=True)
@@ -270,8 +265,7 @@ class Gru16(_Gru16):
             w.line(f"c = {load24(w, R, 2)}")
             emit_half(w, "gn", f"({load24(w, X, 2)}) + ({_gated('gr', 'c')} + 16 >> 5)", True)
             self.mix(w)
-            w.move(X, 9)
-            w.move(R, 9)
+            w.move_all((X, 9), (R, 9))
 
 
 @dataclass(frozen=True)
@@ -291,9 +285,7 @@ class GatedGru16(Gated, _Gru16):
             w.line(f"c = {load24(w, P)}")
             w.line(f"s = ({_gated('gr', 'c')} + 2048 >> 12) + {HIDDEN}")
             _word(w)
-            w.move(P, 3)
-            w.move(X, 9)
-            w.move(R, 6)
+            w.move_all((P, 3), (X, 9), (R, 6))
 
     def update(self, w: Writer) -> None:
         self.begin(w, (X, 3), (R, 2), (G, 1))
@@ -301,9 +293,7 @@ class GatedGru16(Gated, _Gru16):
             emit_half(w, "gz", f"({load24(w, X)}) + ({load24(w, R)})")
             emit_half(w, "gn", f"({load24(w, X, 2)}) + ({load24(w, G)})", True)
             self.mix(w)
-            w.move(X, 9)
-            w.move(R, 6)
-            w.move(G, 3)
+            w.move_all((X, 9), (R, 6), (G, 3))
 
 
 @dataclass(frozen=True)
@@ -337,5 +327,4 @@ class Rnn16(_Recurrent16):
                 emit_half(w, "gn", s, True)
                 w.line(f"s = (gn + 1 >> 1) + {HIDDEN}")
                 _word(w)
-            w.move(X, 3)
-            w.move(R, 3)
+            w.move_all((X, 3), (R, 3))

@@ -121,8 +121,7 @@ class Softmax16(_Softmax16):
         return 4 * self.length
 
     def begin(self, w: Writer) -> None:
-        w.go(X, "a")
-        w.go(Z, w.place("zo"))
+        w.go_all((X, "a"), (Z, w.place("zo")))
 
     def keep(self, w: Writer) -> None:
         for byte in range(4):
@@ -152,8 +151,7 @@ class Softmax16(_Softmax16):
                 w.line(f"s = {MOST}")
             finish(w, self.how.lines(["s"]), self.how)
             store_word(w, Y)
-            w.move(Z, 4)
-            w.move(Y, 2)
+            w.move_all((Z, 4), (Y, 2))
 
 
 LOG_BITS = 4
@@ -237,8 +235,7 @@ class LogSoftmax16(_Softmax16):
             w.line("s = s - l")
             emit_clamp(w, self.how.low, self.how.high)
             store_word(w, Y)
-            w.move(X, 2)
-            w.move(Y, 2)
+            w.move_all((X, 2), (Y, 2))
 
 
 def _times(a: Ints, b: Ints) -> Ints:
