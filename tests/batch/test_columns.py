@@ -14,7 +14,6 @@ from emberlet.batch.columns import (
     arrow,
     channels_of,
     fit,
-    is_picture,
     joined,
     like,
     names_of,
@@ -23,7 +22,7 @@ from emberlet.batch.columns import (
     table,
 )
 from emberlet.batch.pictures import decode, imagenet
-from emberlet.batch.pieces import MOST_BYTES, MOST_ROWS, PLANS, Pieces, rows_at_once
+from emberlet.batch.pieces import Pieces
 from emberlet.errors import DTypeError, EmberletError, FormatError, ShapeError
 from emberlet.host.cli.model import Input
 from PIL import Image
@@ -167,29 +166,6 @@ def test_several_columns_are_joined_along_the_second_axis() -> None:
 
 
 # -- pictures
-
-
-@pytest.mark.parametrize(
-    ("column", "dtype", "wanted"),
-    [
-        ([b"x"], dtypes.float32, True),
-        (["x"], dtypes.float32, True),
-        (np.array(["x"]), dtypes.float32, True),
-        (np.array([b"x"]), dtypes.float32, True),
-        (np.array([b"x"], object), dtypes.uint8, True),
-        ([{"bytes": b"x"}], dtypes.float32, True),
-        ([{"path": "x"}], dtypes.float32, True),
-        ([{"file": "x"}], dtypes.float32, False),
-        ([1.0], dtypes.float32, False),
-        (np.array([1.0]), dtypes.float32, False),
-        (np.array([1.0], object), dtypes.float32, False),
-        ([], dtypes.float32, False),
-        (["x"], dtypes.string, False),
-        (["x"], None, False),
-    ],
-)
-def test_files_of_pictures_are_told_from_numbers_and_texts(column: Any, dtype: Any, wanted: bool) -> None:
-    assert is_picture(column, taking(None, dtype)) is wanted
 
 
 @pytest.mark.parametrize(
@@ -381,87 +357,6 @@ def test_values_of_another_kind_are_refused(column: Any, dtype: Any, says: str) 
 # -- pieces of a batch
 
 
-def test_the_rows_at_once_are_a_power_of_two_within_both_limits() -> None:
-    for width in (1, 3, MOST_BYTES // MOST_ROWS, MOST_BYTES // MOST_ROWS + 1, 100_000, MOST_BYTES, MOST_BYTES + 1):
-        rows = rows_at_once([np.zeros((2, 1), np.int8), np.broadcast_to(np.int8(0), (2, width))])
-        assert rows & rows - 1 == 0
-        assert 1 <= rows <= MOST_ROWS
-        assert rows == 1 or rows * width <= MOST_BYTES
-        assert rows == MOST_ROWS or rows * 2 * width > MOST_BYTES
-    assert rows_at_once([np.zeros((0, 5))]) == MOST_ROWS
-    assert rows_at_once([]) == MOST_ROWS
-
-
-class Calls:
-    """A model that doubles its rows and keeps the number of rows of each call."""
-
-    def __init__(self, of_all: bool = False) -> None:
-        self.of_all = of_all
-        self.planned: list[int] = []
-        self.plain: list[int] = []
-
-    def _compute(self, inputs: list[Any]) -> list[Any]:
-        x = inputs[0].astype(np.float64)
-        return [x * 2 + x.sum() * 1e-2 if self.of_all else x * 2, inputs[0] == 0]
-
-    def call(self, inputs: list[Any]) -> list[Any]:
-        self.planned.append(len(inputs[0]))
-        return self._compute(inputs)
-
-    def alone(self, inputs: list[Any]) -> list[Any]:
-        self.plain.append(len(inputs[0]))
-        return self._compute(inputs)
-
-
-def _run(pieces: Pieces, rows: int) -> Any:
-    x = RNG.integers(0, 100, (rows, 2))
-    found = pieces.run([x, np.array(5)], [False, True])
-    assert [len(part) for part in found] == [rows, rows]
-    return x, found
-
-
-def test_pieces_of_a_fixed_batch_are_filled_up_and_cut_again() -> None:
-    calls = Calls()
-    pieces = Pieces(calls.call, calls.alone, 4, True)
-    for rows in (1, 3, 4, 5, 8, 9):
-        x, (doubled, zero) = _run(pieces, rows)
-        np.testing.assert_array_equal(doubled, x * 2)
-        np.testing.assert_array_equal(zero, x == 0)
-    assert set(calls.planned) == {4}
-    assert not calls.plain
-    assert len(calls.planned) == 1 + 1 + 1 + 2 + 2 + 3
-
-
-def test_a_compiled_model_has_few_plans_and_fills_pieces_up() -> None:
-    calls = Calls()
-    pieces = Pieces(calls.call, calls.alone, None, True, 16)
-    for rows in (16, 2, 5, 9, 12, 7, 10, 13, 1, 3, 14, 40):
-        x, (doubled, _) = _run(pieces, rows)
-        np.testing.assert_array_equal(doubled, x * 2)
-    assert calls.planned == [16, 2, 5, 9, 12, 9, 12, 16, 2, 5, 16, 16, 16, 9]
-    assert len(set(calls.planned)) == PLANS + 1
-    assert calls.plain == [7, 9]  # whether rows influence each other is tested once
-
-
-def test_rows_that_influence_each_other_run_without_a_plan_of_their_size() -> None:
-    calls = Calls(of_all=True)
-    pieces = Pieces(calls.call, calls.alone, None, True, 16)
-    for rows in (2, 5, 9, 12, 7, 7, 3):
-        x, (found, _) = _run(pieces, rows)
-        np.testing.assert_allclose(found, x * 2 + x.sum() * 1e-2)
-    assert calls.planned[:4] == [2, 5, 9, 12]
-    assert calls.plain[:3] == [7, 9, 7]
-
-
-def test_what_is_not_compiled_runs_at_every_size() -> None:
-    calls = Calls()
-    pieces = Pieces(calls.call, calls.alone, None, False, 8)
-    for rows in (3, 8, 5, 20):
-        _run(pieces, rows)
-    assert calls.planned == [3, 8, 5, 8, 8, 4]
-    assert not calls.plain
-
-
 @pytest.mark.parametrize(
     ("difference", "same"), [(0.0, True), (5e-4, True), (5e-3, False), (np.nan, False), (np.inf, False)]
 )
@@ -484,8 +379,3 @@ def test_integers_of_filled_pieces_may_not_differ(change: int, same: bool) -> No
         return [np.full((len(inputs[0]), 1), 7_000_000 + change * (len(inputs[0]) == 4))]
 
     assert Pieces(call, call, None, True, 4)._try([np.zeros(3)], [np.zeros(4)], 3) is same
-
-
-def test_an_output_without_rows_is_named() -> None:
-    with pytest.raises(ShapeError, match=r"^output 1 has the shape \(\) for 3 rows"):
-        Pieces(lambda x: [x[0], np.float32(1)], lambda x: x, None, False).run([np.zeros((3, 1))], [False])

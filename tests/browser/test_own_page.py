@@ -383,30 +383,6 @@ def test_released_models_leave_no_gpu_memory(browser: Browser, own: Server) -> N
     assert told == "the model was released; load it again"
 
 
-def test_a_shader_error_names_the_kernel_and_shows_its_lines(browser: Browser, own: Server, folder: Path) -> None:
-    data = (folder / "model.plan").read_bytes()
-    (folder / "faulty.plan").write_bytes(data.replace(b"fn main(", b"fn main["))
-    page = browser.open(own.url)
-    message = refused_whole(page, 'load("faulty.plan")')
-    page.close()
-    assert "compiling kernel" in message and "fn main[" in message and "   1  " in message, message
-    assert "__init__" not in message
-
-
-def refused_whole(page: Page, call: str) -> str:
-    """The message of an Error and of what caused it."""
-    code = f"""async () => {{
-      const {{ load }} = await import("/emberlet/emberlet.mjs");
-      try {{
-        await {call};
-      }} catch (error) {{
-        return `${{error.message}} ${{error.cause?.message}}`;
-      }}
-      return "nothing was raised";
-    }}"""
-    return str(page.evaluate(code))
-
-
 def test_bytes_and_answers_that_are_no_plan(page: Page, folder: Path) -> None:
     told = page.evaluate("""async () => {
       const { load } = await import("/emberlet/emberlet.mjs");

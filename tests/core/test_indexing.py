@@ -81,15 +81,6 @@ def test_burn_selects(backend):
     assert y.slice_assign([(0, 1)], emberlet.asarray([[9, 9]])).tolist() == [[9, 9], [2, 3], [4, 5]]
 
 
-def test_nonzero(backend):
-    a = np.array([[0, 1, 0], [2, 0, 3]])
-    for found, expected in zip(emberlet.nonzero(tensor(a)), np.nonzero(a), strict=True):
-        same(found, expected)
-    same(emberlet.functional.argwhere(tensor(a)), np.argwhere(a))
-    assert emberlet.nonzero(emberlet.zeros((0, 2)))[0].shape == (0,)
-    assert emberlet.functional.argwhere(emberlet.asarray(3)).shape == (1, 0)
-
-
 def test_scatter_refuses_an_unknown_reduction(backend):
     with pytest.raises(ArgumentError, match="found None"):
         emberlet.functional.scatter(tensor(np.ones(2)), 0, tensor(np.zeros(1, np.int64)), tensor(np.ones(1)), None)

@@ -144,13 +144,6 @@ def test_a_mapper_that_assigns_in_place_does_not_change_the_module():
     assert made.weight.val().tolist()[0] == [9.0] * len(before[0])
 
 
-def test_a_mapper_that_fails_changes_nothing():
-    module = Scale(2)
-    with pytest.raises(EmberletError):
-        module.map(lambda name, tensor: None)
-    assert module.factor.val().tolist() == [1.0, 1.0]
-
-
 class BurnStyle:
     """Burn's ModuleVisitor and ModuleMapper: methods by kind, given the identity and the tensor."""
 
