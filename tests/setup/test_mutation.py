@@ -44,7 +44,11 @@ def test_clamp():
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Path:
+def project(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A small project. Its processes of pytest load no other plugins, and mypy reads Python's own stubs once."""
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    monkeypatch.setenv("PYTEST_PLUGINS", "pytest_timeout")
+    monkeypatch.setenv("MYPY_CACHE_DIR", str(tmp_path_factory.getbasetemp() / "mypy"))
     (tmp_path / "package").mkdir()
     (tmp_path / "package" / "__init__.py").write_text("", encoding="utf-8")
     (tmp_path / "package" / "clamp.py").write_text(SOURCE, encoding="utf-8")
