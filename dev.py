@@ -2,7 +2,7 @@
 """emberlet's command for all work in a checkout.
 
     python3 dev.py demo [OPTIONS]      one model on every target that this machine has
-    python3 dev.py test [PYTEST ARGS]  check, then the tests; --python, --oldest, --pre: elsewhere, on other packages
+    python3 dev.py test [PYTEST ARGS]  check, then the tests; --all: all cases; --python, --oldest, --pre: elsewhere
     python3 dev.py check [--fix]       lint, format and types, in seconds
     python3 dev.py lock [--upgrade]    lock the Python packages of set-up, with hashes
     python3 dev.py fuzz [KIND ...]     differential fuzzing, for a given time
@@ -65,8 +65,13 @@ def demo(args: list[str]) -> int:
 def test(args: list[str]) -> int:
     """Check, then run the tests; further arguments go to pytest. --python, --oldest, --pre: another environment.
 
+    --all: every case of tests that have a part of them in a run.
+
     The oldest packages and pre-releases are not checked: generated files and types follow the locked ones.
     """
+    if "--all" in args:
+        args.remove("--all")
+        os.environ["EMBERLET_TESTS_WHOLE"] = "1"
     named, chosen, args = environments.split(args)
     if named or chosen:
         python = environments.interpreter(named)

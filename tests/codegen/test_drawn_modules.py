@@ -13,6 +13,7 @@ from emberlet.codegen.generation import translate
 from emberlet.codegen.hierarchy import writer
 from support.drawn_modules import SIZE, Drawn
 from support.drawn_networks import DrawnNetwork
+from support.draws import some
 from support.rows import every
 
 
@@ -25,7 +26,7 @@ def _results(model: onnx.ModelProto, inputs: list[Any], flat: bool) -> list[byte
 
 
 @pytest.mark.parametrize("always", [False, True])
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", some(range(60), 4, __name__))
 def test_drawn_modules_compute_what_the_flat_code_does(
     seed: int, always: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -44,7 +45,7 @@ def test_most_drawn_modules_are_classes_and_loops() -> None:
     assert sum("        for " in source for source in sources) > 5
 
 
-@every("seed", range(40))
+@every("seed", range(40), share=4)
 def test_drawn_networks_compute_what_the_flat_code_does(seed: int) -> None:
     network = DrawnNetwork(seed)
     model, x = network.model(), network.input()

@@ -101,7 +101,7 @@ def drawn(rng: random.Random, depth: int) -> tuple[Expr, ast.expr]:
     return Comprehension(a, "n", b, ("m", c) if then else None), ast.ListComp(x, loops)
 
 
-@pytest.mark.parametrize("seed", range(12))
+@every("seed", range(12), share=3)
 def test_the_text_of_an_expression_is_parsed_as_that_expression(seed: int) -> None:
     rng = random.Random(seed)
     for _ in range(150):
@@ -201,7 +201,7 @@ class Groups:
         return fields
 
 
-@every("seed", range(150))
+@every("seed", range(150), share=4)
 def test_a_list_has_the_same_items_as_loops(seed: int) -> None:
     rng = random.Random(seed)
     items: list[Expr] = []

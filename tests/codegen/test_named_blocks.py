@@ -17,6 +17,7 @@ from emberlet.codegen.generation import translate
 from models.index import HERE
 from onnx import TensorProto, helper, numpy_helper
 from support.nameless import stripped
+from support.rows import every
 
 
 class _Images:
@@ -91,7 +92,7 @@ def _result(written: Written, x: np.ndarray) -> bytes:
 
 
 @pytest.mark.parametrize("gate", [None, "Sigmoid", "HardSigmoid"])
-@pytest.mark.parametrize("seed", range(6))
+@every("seed", range(6), share=2)
 def test_inverted_residuals_are_a_class_with_or_without_excitation(seed: int, gate: str | None) -> None:
     drawn = _Images(seed)
     kernel = drawn.random.choice((3, 5))
@@ -103,7 +104,7 @@ def test_inverted_residuals_are_a_class_with_or_without_excitation(seed: int, ga
     assert "InvertedResidual" in classes and ("SqueezeExcitation" in classes) is (gate is not None)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@every("seed", range(6), share=2)
 def test_squeeze_and_excitations_are_a_class_wherever_they_are(seed: int) -> None:
     """In blocks of a kind, and beside them."""
     drawn = _Images(seed)

@@ -13,6 +13,7 @@ from emberlet.codegen import load
 from emberlet.codegen.generation import translate
 from onnx import helper, numpy_helper
 from support.onnx_models import assert_same, expected, generated
+from support.rows import every
 
 GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
 USUAL = {"LSTM": ["Sigmoid", "Tanh", "Tanh"], "GRU": ["Sigmoid", "Tanh"], "RNN": ["Tanh"]}
@@ -118,7 +119,7 @@ class Drawn:
 
 
 @pytest.mark.parametrize("backend", ["numpy", "python"])
-@pytest.mark.parametrize("seed", range(12))
+@every("seed", range(12), share=3)
 def test_drawn_recurrent_nodes_are_layers_and_give_what_onnxruntime_gives(seed: int, backend: str) -> None:
     for number in range(10):
         drawn = Drawn(100 * seed + number)

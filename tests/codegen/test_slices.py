@@ -58,7 +58,7 @@ def _source(model: onnx.ModelProto) -> str:
     return translate(model, "net")[1].source
 
 
-@pytest.mark.parametrize("seed", range(20))
+@every("seed", range(20), share=3)
 def test_slices_along_several_axes_are_one(seed: int) -> None:
     draw, s = random.Random(seed), _Slices()
     x = "x"
@@ -69,7 +69,7 @@ def test_slices_along_several_axes_are_one(seed: int) -> None:
     assert _source(s.model(x)).rpartition(":\n")[2].count("[") <= 1
 
 
-@pytest.mark.parametrize("seed", range(20))
+@every("seed", range(20), share=3)
 def test_exchanged_parts_are_a_roll(seed: int) -> None:
     draw, s = random.Random(seed), _Slices()
     axes = draw.sample(range(4), draw.randint(1, 3))

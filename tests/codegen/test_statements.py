@@ -16,6 +16,7 @@ from emberlet.codegen.emit.statement import (
     render,
 )
 from support.expressions import block as of
+from support.rows import every
 
 EVERYTHING = """
 a = f(x)
@@ -167,7 +168,7 @@ def run(lines: list[str]) -> Any:
     return [str(v) for v in scope["function"](**held)]
 
 
-@pytest.mark.parametrize("seed", range(12))
+@every("seed", range(12), share=3)
 def test_long_statements_compute_the_same_in_lines_that_fit(seed: int) -> None:
     rng = random.Random(seed)
     for _ in range(12):

@@ -82,7 +82,7 @@ def drawn_truth(draw: random.Random, depth: int = 2) -> Truth:
     return SEES if kind == "element" else draw.random() < 0.5
 
 
-@every("seed", range(40))
+@every("seed", range(40), share=4)
 def test_what_is_never_negative_is_at_least_0_everywhere(seed: int) -> None:
     draw = random.Random(seed)
     for _ in range(10):
@@ -91,7 +91,7 @@ def test_what_is_never_negative_is_at_least_0_everywhere(seed: int) -> None:
             assert all(number_at(n, at, sizes) >= 0 for at, sizes in places()), n
 
 
-@pytest.mark.parametrize("seed", range(10))
+@every("seed", range(10), share=2)
 def test_with_known_sizes_alone_every_bound_is_found(seed: int) -> None:
     draw = random.Random(seed)
     for _ in range(20):
@@ -157,7 +157,7 @@ def test_a_comparison_that_is_always_or_never_true_is_settled(text: str, equal: 
     assert Bounds(SHAPE).settled(t) == (t if settled is None else settled)
 
 
-@every("seed", range(60))
+@every("seed", range(60), share=4)
 def test_logic_is_simplified_without_another_value(seed: int) -> None:
     draw = random.Random(seed)
     a, b = drawn_truth(draw), drawn_truth(draw)

@@ -10,7 +10,7 @@ import re
 import onnx
 import pytest
 from emberlet.codegen.ops import REGISTRY
-from support.draws import draw
+from support.draws import draw, share
 from support.every_backend import WGPU
 
 from tools.paths import ROOT
@@ -19,7 +19,7 @@ from .cases import SLOW_IN_PYTHON, node_cases, operators, run_case
 
 CHUNK = 48  # cases to a test: one test each would cost pytest more than the cases take
 # A run has one of so many cases of a chunk, others each time.
-SHARES = {"numpy": 1, "numpy compiled": 3, "python": 3, "wasm": 3, "native": 3, "wgpu": 8}
+SHARES = {"numpy": 1, "numpy compiled": 4, "python": 4, "wasm": 6, "native": 6, "wgpu": 8}
 BACKENDS = [*list(SHARES)[:-1], WGPU]
 NAMES = sorted(node_cases())
 
@@ -46,7 +46,8 @@ def test_node_cases_give_the_expected_outputs(names: list[str], backend: str) ->
     if backend in ("wasm", "native"):
         pytest.importorskip({"wasm": "wasmtime", "native": "llvmlite"}[backend])
     if len(names) > 1:
-        names = names[draw(names[0], backend).randrange(SHARES[backend]) :: SHARES[backend]]
+        step = share(SHARES[backend])
+        names = names[draw(names[0], backend).randrange(step) :: step]
     failures = []
     for name in names:
         if backend == "python" and name in SLOW_IN_PYTHON:

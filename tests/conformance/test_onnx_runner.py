@@ -15,7 +15,7 @@ from emberlet.backend import get_backend
 from emberlet.codegen import onnx_backend
 from emberlet.errors import BackendError, ModelError
 from onnx import helper
-from support.draws import draw
+from support.draws import draw, share
 from support.onnx_models import parse
 
 SHARE = 12  # a run has one of so many cases, another one each time: test_node_cases.py computes them too
@@ -59,11 +59,12 @@ def test_every_case_of_the_runner_passes(tested: Any, tmp_path: Path, monkeypatc
         cases = {name: case for name, case in runner.test_cases.items() if "Real" not in name}
         tests = [t for c in cases.values() for t in unittest.defaultTestLoader.loadTestsFromTestCase(c)]
         tests = [t for t in tests if t.id().endswith("_cpu")]
-        suite = unittest.TestSuite(tests[draw("runner", tested.__name__).randrange(SHARE) :: SHARE])
+        step = share(SHARE)
+        suite = unittest.TestSuite(tests[draw("runner", tested.__name__).randrange(step) :: step])
         result = unittest.TextTestRunner(stream=nowhere, resultclass=Counted).run(suite)
     failed = [f"{case}: {text.strip().splitlines()[-1]}" for case, text in (*result.failures, *result.errors)]
     assert not failed, "\n".join(failed[:50])
-    assert isinstance(result, Counted) and result.passed > 1850 // SHARE - 20  # ONNX 1.22 has 1892
+    assert isinstance(result, Counted) and result.passed > 1850 // step - 20  # ONNX 1.22 has 1892
 
 
 @pytest.mark.parametrize("device", ["CPU", "CPU:0", "PYTHON"])

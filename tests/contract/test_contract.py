@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 import pytest
-from support.draws import draw
+from support.draws import draw, share
 
 from contract import fuzz
 
@@ -22,7 +22,7 @@ COUNTS = {
     "random_numbers": 40,
     "generated": 100,
 }
-PARTS = 24
+PARTS = 48
 # Kinds that still find something now and then, or are new, have the same cases, of which a run has a part.
 SAME = {"layers": (1, 300), "invalid": (1, 300), "other_runtimes": (6, 60), "chains": (1, 300), "indices": (1, 60),
         "promises": (1, 160), "operations": (1, 600)}  # fmt: skip
@@ -43,7 +43,7 @@ def test_a_short_run_finds_nothing_that_breaks_the_contract(name: str) -> None:
     seed, count = asked(name)
     first = 0
     if "EMBERLET_CONTRACT_SEED" not in os.environ:
-        part = -(-count // PARTS)
+        part = -(-count // share(PARTS))
         first = min(part * draw(name, "part").randrange(PARTS), count - part)
         count = part
     print(f"python3 dev.py fuzz contract {name} --seed {seed} --first {first}")

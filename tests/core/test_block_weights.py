@@ -37,7 +37,7 @@ def _drawn(seed: int) -> tuple[dict[str, Any], dict[str, int]]:
     return given, {"rows": rows, "columns": columns, "bits": bits, "block_size": block_size}
 
 
-@every("seed", range(30))
+@every("seed", range(30), share=3)
 def test_a_product_with_few_bits_is_that_with_the_real_weights(seed: int) -> None:
     given, sizes = _drawn(seed)
     tensors = {k: emberlet.asarray(v, backend="numpy") for k, v in given.items()}
@@ -50,7 +50,7 @@ def test_a_product_with_few_bits_is_that_with_the_real_weights(seed: int) -> Non
     np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5 * np.abs(real).sum(1).max())
 
 
-@pytest.mark.parametrize("seed", range(6))
+@every("seed", range(6), share=2)
 def test_a_product_with_few_bits_is_onnxruntimes(seed: int) -> None:
     from support.onnxruntime_node import run_node
 

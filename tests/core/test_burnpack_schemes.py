@@ -166,7 +166,7 @@ def drawn(rng: random.Random, depth: int) -> Any:
     return {f"k{i}": drawn(rng, depth - 1 if many < 3 else 0) for i in range(many)}
 
 
-@pytest.mark.parametrize("seed", range(10))
+@every("seed", range(10), share=2)
 def test_cbor_is_read_as_by_its_library(seed: int) -> None:
     rng = random.Random(seed)
     for _ in range(20):

@@ -190,7 +190,7 @@ def _drawn_key(choose, shape):
 
 
 @pytest.mark.parametrize("backend", EVERY)
-@pytest.mark.parametrize("seed", range(6))
+@every("seed", range(6), share=2)
 def test_assignments_give_numpys_values_and_no_other_tensor_changes(backend, seed):
     """Random keys, on tensors that share elements, are views or parts of others, or are not computed yet."""
     choose = random.Random(seed)

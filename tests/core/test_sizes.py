@@ -159,7 +159,7 @@ def test_the_bounds_of_an_expression(text: str) -> None:
     assert (least(found), most(found)) == BOUNDS[text]
 
 
-@pytest.mark.parametrize("seed", range(20))
+@every("seed", range(20), share=3)
 def test_the_bounds_of_a_polynomial_are_those_of_its_terms_above_the_lowest_values(seed: int) -> None:
     draw = random.Random(seed)
     _, sizes = symbols()

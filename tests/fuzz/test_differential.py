@@ -13,7 +13,7 @@ from support.draws import draw
 
 from tools.components import require
 
-SECONDS = {"gradients": 6.0}  # of a kind, 3 of the others
+SECONDS = {"gradients": 3.0}  # of a kind, 1.5 of the others
 # Cases of a kind: few, since one in some thousands of random models or estimators still differs.
 MOST = {"models": 40, "estimators": 40}
 
@@ -25,7 +25,7 @@ def test_a_short_run_finds_no_difference(name: str) -> None:
         require(component)
     seed = draw(name).randrange(1 << 32)
     print(f"python3 dev.py fuzz {name} --seed {seed}")
-    ran = engine.run(kind, seed, seconds=SECONDS.get(name, 3.0), count=MOST.get(name, 1 << 40))
+    ran = engine.run(kind, seed, seconds=SECONDS.get(name, 1.5), count=MOST.get(name, 1 << 40))
     assert ran.cases
     assert not ran.found
 

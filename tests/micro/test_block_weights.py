@@ -13,6 +13,7 @@ from emberlet.micro.builder.quantization.reference import dequantize, quantize
 from onnx import TensorProto, helper
 from support.microcontrollers.onnx_models import Maker
 from support.onnx_models import expected
+from support.rows import every
 
 
 def model_of(m: Maker, shape: list[int], dtype: int = TensorProto.FLOAT) -> onnx.ModelProto:
@@ -43,7 +44,7 @@ def product(seed: int, one_block: bool = False) -> tuple[onnx.ModelProto, int]:
     return model_of(m, [1, 3, rows]), rows
 
 
-@pytest.mark.parametrize("seed", range(24))
+@every("seed", range(24), share=3)
 def test_products_follow_onnxruntime(seed: int) -> None:
     model, rows = product(seed, seed % 2 == 0)
     samples = np.random.default_rng(seed).standard_normal((40, 3, rows)).astype(np.float32)

@@ -43,7 +43,7 @@ def test_percentiles_cut_the_same_part_off_both_ends() -> None:
     assert found["y"] == pytest.approx((2.5, 47.5), abs=0.1) or found["y"][0] == 0.0
 
 
-@every("seed", range(40))
+@every("seed", range(40), share=4)
 def test_samples_come_in_any_order_and_with_or_without_axes_of_one(seed: int) -> None:
     """In the model's layout, in the device's, or in either without axes of size 1."""
     rng = np.random.default_rng(seed)

@@ -21,6 +21,7 @@ from onnxruntime.quantization import QuantType, quantize_dynamic
 from support.microcontrollers.onnx_models import Maker
 from support.microcontrollers.quantized import Network, image_network, samples_of, sequence_network
 from support.onnx_models import expected
+from support.rows import every
 
 from tools.microcontrollers.running import inputs_in_arena, outputs_of, run_program
 from tools.micropython import Port
@@ -181,7 +182,7 @@ def recurrent(seed: int) -> onnx.ModelProto:
 
 
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("seed", range(8))
+@every("seed", range(8), share=2)
 def test_lstms_that_quantize_as_they_run_follow_onnxruntime(seed: int, form: dict[str, Any]) -> None:
     plain = recurrent(seed)
     model = dynamic(plain, **form)

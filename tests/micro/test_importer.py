@@ -100,7 +100,7 @@ def test_every_function_of_one_number_is_taken(op: str) -> None:
     assert calibrated(fuse(graph), {"x": samples}, Options("m"))[1].rms < 0.1
 
 
-@pytest.mark.parametrize("seed", range(12))
+@every("seed", range(12), share=3)
 def test_states_that_come_in_slices_are_remembered(seed: int) -> None:
     model, names = stateful(seed)
     graph = read_graph(model.SerializeToString(), "m")

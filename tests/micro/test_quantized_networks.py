@@ -31,6 +31,7 @@ from support.microcontrollers.quantized import (
     sequence_network,
 )
 from support.onnx_models import expected
+from support.rows import every
 
 KINDS = [(QuantType.QInt8, True), (QuantType.QUInt8, False)]
 
@@ -54,7 +55,7 @@ def steps_off(model: onnx.ModelProto, graph: Graph, x: Array) -> float:
 
 
 @pytest.mark.parametrize(("kind", "per_channel"), KINDS)
-@pytest.mark.parametrize("seed", range(6))
+@every("seed", range(6), share=2)
 @pytest.mark.parametrize("network", [image_network, sequence_network])
 def test_random_networks_follow_onnxruntime(
     network: Callable[[int], onnx.ModelProto], seed: int, kind: QuantType, per_channel: bool

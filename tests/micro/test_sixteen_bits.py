@@ -27,6 +27,7 @@ from onnxruntime.quantization import QuantType
 from support.microcontrollers.onnx_models import Maker
 from support.microcontrollers.quantized import Network, image_network, quantized, samples_of
 from support.microcontrollers.words import as_written, inferred
+from support.rows import every
 
 from tools.microcontrollers.models import desktop_boards
 from tools.microcontrollers.random_layers import of_sixteen_bits, program_of
@@ -303,7 +304,7 @@ def test_whatever_the_scales_are_the_ways_out_that_are_named_work(op: str) -> No
     assert 0 < refused < 40
 
 
-@pytest.mark.parametrize("seed", range(6))
+@every("seed", range(6), share=2)
 def test_lines_follow_a_function_to_a_step(seed: int) -> None:
     rng = np.random.default_rng(seed)
     x = np.arange(1 << 16)

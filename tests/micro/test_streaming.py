@@ -65,7 +65,7 @@ def check(whole: Graph, stream: Graph, axis: int, seed: int, calls: int = 30) ->
             np.testing.assert_array_equal(found, wanted)
 
 
-@every("seed", range(14))
+@every("seed", range(14), share=3)
 def test_each_step_gives_what_the_whole_window_would(seed: int) -> None:
     model, axis = network_over_time(seed)
     graph = read_graph(model.SerializeToString(), "m")
@@ -223,7 +223,7 @@ def carrying(seed: int) -> tuple[bytes, dict[str, str], list[int]]:
     return bytes(model.SerializeToString()), states, shape
 
 
-@pytest.mark.parametrize("seed", range(8))
+@every("seed", range(8), share=2)
 def test_states_that_go_out_and_come_in_stay_on_the_board(seed: int) -> None:
     model, states, shape = carrying(seed)
     graph = fuse(read_graph(model, "m", None, states))

@@ -72,7 +72,7 @@ def test_functions_of_8_bits_are_those_of_each_level(where: str, name: str, dtyp
     same(run(where, layer, every_level), *levels(theirs(real), 0.017, 7, np.int8))
 
 
-@every("seed", range(10))
+@every("seed", range(10), share=2)
 @pytest.mark.parametrize("dtype", ["uint8", "int8"])
 def test_hard_swish_of_levels_is_exact(where: str, seed: int, dtype: str) -> None:
     rng = np.random.default_rng(seed)
@@ -116,7 +116,7 @@ def test_numbers_are_cut_before_they_are_quantized(
     np.testing.assert_array_equal(run(where, layer, x), np.where(y > 0, np.minimum(y, 255), 0).astype(np.uint8))
 
 
-@every("seed", range(16))
+@every("seed", range(16), share=3)
 def test_levels_of_products_and_sums_are_cut_where_they_reach_the_ends(where: str, seed: int) -> None:
     rng, one = np.random.default_rng(seed), np.float32
     a, b = rng.choice([0, 1, 100, 254, 255], (2, 4, 64)).astype(np.uint8)
@@ -182,7 +182,7 @@ def test_functions_of_two_8_bit_tensors_are_of_both(where: str) -> None:
     same(run(where, layer, a, b), *levels(np.tanh(x) * y, 0.02, 128, np.uint8))
 
 
-@every("seed", range(12))
+@every("seed", range(12), share=3)
 def test_pooling_and_joining_levels_is_exact(where: str, seed: int) -> None:
     rng = np.random.default_rng(seed)
     a, b = rng.integers(0, 256, (2, 1, 3, 12, 10), np.uint8)
@@ -282,7 +282,7 @@ class Layers(nn.Module):
         return self.layer(F.dequantize_linear(q, 0.0625, 99))
 
 
-@every("seed", range(16))
+@every("seed", range(16), share=3)
 def test_sums_of_layers_with_packed_weights_are_exact(where: str, seed: int) -> None:
     """All numbers are multiples of powers of two, and sums of integers beyond what float32 adds exactly."""
     rng = np.random.default_rng(seed)
@@ -312,7 +312,7 @@ def test_sums_of_layers_with_packed_weights_are_exact(where: str, seed: int) -> 
     np.testing.assert_array_equal(found, want.astype(np.float32))
 
 
-@every("seed", range(12))
+@every("seed", range(12), share=3)
 def test_floats_of_levels_are_the_integers_that_they_stand_for(where: str, seed: int) -> None:
     rng = np.random.default_rng(seed)
     x = (rng.standard_normal((3, 37)) * 10.0 ** rng.integers(-2, 3)).astype(np.float32)

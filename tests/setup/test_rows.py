@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from support import draws
 from support.rows import every
 
 
@@ -38,15 +39,26 @@ def test_rows_are_skipped_all_together_or_not_at_all() -> None:
         every("row", [1, 2], share=3)
 
 
-def test_a_run_has_a_share_of_the_rows() -> None:
+def test_a_run_has_a_share_of_the_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(draws.WHOLE, raising=False)
     ran: list[int] = []
-    every("row", range(10), share=3)(lambda row: ran.append(row))()
+    test = every("row", range(10), share=3)(lambda row: ran.append(row))
+    test()
     assert ran == list(range(ran[0], 10, 3))
+    found = draws.some("abcdefghij", 3, "x")
+    assert len(found) == 3 and found == sorted(found)
+    monkeypatch.setenv(draws.WHOLE, "1")
+    ran.clear()
+    test()
+    assert ran == list(range(10))
+    assert draws.some("abcdefghij", 3, "x") == list("abcdefghij")
 
 
 def test_the_seed_of_a_run_is_shown_and_repeats_its_share(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    monkeypatch.delenv(draws.WHOLE, raising=False)
+
     def begins(seed: int) -> int:
         monkeypatch.setenv("EMBERLET_TESTS_SEED", str(seed))
         ran: list[int] = []

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from emberlet import store
 from emberlet.errors import FormatError
+from support.rows import every
 
 NUMBERS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
 ENDS = {
@@ -63,7 +64,7 @@ def drawn(rng: random.Random, depth: int) -> tuple[int, bytes, Any]:
     return kind, struct.pack("<IQ", inner, len(parts)) + b"".join(p[1] for p in parts), [p[2] for p in parts]
 
 
-@pytest.mark.parametrize("seed", range(20))
+@every("seed", range(20), share=3)
 def test_texts_and_arrays_of_arrays(seed: int) -> None:
     rng = random.Random(seed)
     held = {f"k{i}": drawn(rng, 3) for i in range(6)}

@@ -25,6 +25,7 @@ from emberlet.store.formats.archives import BytesFile, members_of_tar, members_o
 from emberlet.store.formats.records import MAX_DEPTH, _MessagePack
 from emberlet.store.opening import ENDINGS
 from onnx import TensorProto, helper, numpy_helper
+from support.rows import every
 
 ARRAYS = {"small": np.arange(2, dtype=np.float32), "wide": np.arange(6, dtype=np.float32)}
 
@@ -175,7 +176,7 @@ def drawn(rng: random.Random, depth: int) -> Any:
     return {f"k{i}": drawn(rng, depth - 1) for i in range(many)}
 
 
-@pytest.mark.parametrize("seed", range(8))
+@every("seed", range(8), share=2)
 def test_messagepack_is_read_as_by_its_library(seed: int) -> None:
     rng = random.Random(seed)
     for single in (False, True):
@@ -245,7 +246,7 @@ def test_a_zipped_record_may_be_eight_mebibytes_and_sixteen_times_its_size() -> 
 # -- archives
 
 
-@pytest.mark.parametrize("seed", range(6))
+@every("seed", range(6), share=2)
 def test_members_of_a_zip_archive_lie_where_its_library_finds_them(seed: int) -> None:
     rng = random.Random(seed)
     file = io.BytesIO(b"")

@@ -5,8 +5,13 @@ from __future__ import annotations
 import os
 import random
 import secrets
+from collections.abc import Sequence
+from typing import TypeVar
+
+T = TypeVar("T")
 
 VARIABLE = "EMBERLET_TESTS_SEED"
+WHOLE = "EMBERLET_TESTS_WHOLE"  # set by `dev.py test --all`: no test takes a part of its cases
 
 
 def begin() -> None:
@@ -19,3 +24,14 @@ def draw(*words: object) -> random.Random:
     begin()
     print(f"{VARIABLE}={os.environ[VARIABLE]} repeats what was drawn")
     return random.Random(f"{os.environ[VARIABLE]}/{'/'.join(map(str, words))}")
+
+
+def share(of: int) -> int:
+    """One of how many cases a run has where it usually has one of `of`."""
+    return 1 if os.environ.get(WHOLE) else of
+
+
+def some(values: Sequence[T], of: int, *words: object) -> list[T]:
+    """One of `of` values, drawn by these words, in their order."""
+    chosen = draw(*words).sample(range(len(values)), max(1, len(values) // share(of)))
+    return [values[i] for i in sorted(chosen)]

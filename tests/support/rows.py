@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from support.draws import draw
+from support.draws import share as share_of
 
 SHOWN = 20
 
@@ -46,8 +47,8 @@ def every(
             rows = known or _rows(values() if callable(values) else values, held, share)
             failures: list[tuple[str, BaseException]] = []
             skipped: list[tuple[str, BaseException]] = []
-            first = draw(test.__module__, test.__qualname__).randrange(share) if share > 1 else 0
-            tried = rows[first::share]
+            step = share_of(share)
+            tried = rows[draw(test.__module__, test.__qualname__).randrange(step) :: step] if step > 1 else rows
             for row in tried:
                 try:
                     test(**fixtures, **dict(zip(held, row, strict=True)))

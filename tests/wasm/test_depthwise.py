@@ -78,7 +78,7 @@ def test_a_depthwise_convolution_has_the_border_of_its_padded_image(
     np.testing.assert_allclose(np.asarray(found), want, rtol=1e-4, atol=1e-4)
 
 
-@every("seed", range(16))
+@every("seed", range(16), share=3)
 def test_a_depthwise_convolution_of_a_small_picture_of_integers_is_exact(where: str, seed: int) -> None:
     rng = np.random.default_rng(seed)
     axes = seed % 2 + 1

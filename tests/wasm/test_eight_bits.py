@@ -28,7 +28,7 @@ def drawn(rng: np.random.Generator, dtype: str, shape: tuple[int, ...]) -> Array
     return rng.integers(low, high, shape, dtype, endpoint=True)
 
 
-@every("seed", range(12))
+@every("seed", range(12), share=3)
 def test_a_file_holds_bytes_and_the_model_has_the_numbers(seed: int, tmp_path: Path) -> None:
     require("gpu-driver")
     rng = np.random.default_rng(seed)
@@ -57,7 +57,7 @@ def test_a_file_holds_bytes_and_the_model_has_the_numbers(seed: int, tmp_path: P
         np.testing.assert_array_equal(np.asarray(found), want)
 
 
-@every("seed", range(8))
+@every("seed", range(8), share=2)
 def test_convolutions_of_few_pixels_sum_exactly_in_a_file_too(seed: int, tmp_path: Path) -> None:
     rng = np.random.default_rng(seed)
     pixels, taps, padding = 1 + seed % 4, 1 + seed % 3, seed // 4
@@ -80,7 +80,7 @@ def test_convolutions_of_few_pixels_sum_exactly_in_a_file_too(seed: int, tmp_pat
             np.testing.assert_array_equal(np.asarray(y), exact)
 
 
-@every("seed", range(12))
+@every("seed", range(12), share=3)
 def test_products_of_dequantized_operands_are_exact_sums(seed: int) -> None:
     rng = np.random.default_rng(seed)
     kinds = ["int8", "uint8"]

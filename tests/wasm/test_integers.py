@@ -48,7 +48,7 @@ def test_large_products_go_block_by_block(m: int, k: int, n: int) -> None:
     compared(F.matmul_integer, arrays)
 
 
-@every("seed", range(60))
+@every("seed", range(60), share=4)
 def test_convolution(seed: int) -> None:
     choose, rng = random.Random(seed), np.random.default_rng(seed)
     axes = choose.choice([1, 2, 2, 2, 3])
@@ -128,7 +128,7 @@ def test_8_bit_weights_take_a_byte_each_in_a_file(rows: int, transposed: bool, t
     np.testing.assert_array_equal(np.asarray(found), wanted)
 
 
-@every("seed", range(24))
+@every("seed", range(24), share=3)
 def test_products_with_weights_of_a_file_are_exact(seed: int) -> None:
     from emberlet.wgpu_backend import plan_file
 

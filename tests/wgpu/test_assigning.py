@@ -39,7 +39,7 @@ def part(choose: random.Random, n: int) -> Any:
     return slice(high, low or None, -choose.randint(1, 3))
 
 
-@every("seed", range(40))
+@every("seed", range(40), share=4)
 def test_drawn_regions_get_numpys_elements(gpu: Any, seed: int) -> None:
     choose, rng = random.Random(seed), np.random.default_rng(seed)
     dtype = choose.choice(["float32", "int32", "uint32", "float32", "int64", "bool"])

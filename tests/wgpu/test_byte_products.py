@@ -17,6 +17,7 @@ from emberlet.wgpu_backend.kernels.table import Options
 from emberlet.wgpu_backend.record import byte_words
 from emberlet.wgpu_backend.record.bounds import interval
 from emberlet.wgpu_backend.record.host_evaluation import values_of
+from support.rows import every
 
 KINDS = (np.int8, np.uint8)
 
@@ -93,7 +94,7 @@ def test_levels_are_read_alone_and_joined_with_others(gpu: Backend, again: bool)
     np.testing.assert_array_equal(np.asarray(planned(gpu, model, x)(emberlet.asarray(x, backend=gpu))), expected)
 
 
-@pytest.mark.parametrize("seed", range(12))
+@every("seed", range(12), share=3)
 def test_products_are_numpys(gpu: Backend, compiled: list[str], seed: int) -> None:
     draw = np.random.default_rng(seed)
     left, right = draw.choice(KINDS), draw.choice(KINDS)
@@ -109,7 +110,7 @@ def test_products_are_numpys(gpu: Backend, compiled: list[str], seed: int) -> No
     assert any("dot4I8Packed" in source for source in compiled)
 
 
-@pytest.mark.parametrize("seed", range(16))
+@every("seed", range(16), share=3)
 def test_convolutions_are_numpys(gpu: Backend, compiled: list[str], seed: int) -> None:
     draw = np.random.default_rng(100 + seed)
     left, right = draw.choice(KINDS), draw.choice(KINDS)

@@ -34,7 +34,7 @@ def _flatten(at: list[int], shape: list[int]) -> int:
     return flat
 
 
-@every("seed", range(150))
+@every("seed", range(150), share=4)
 def test_moves_composed_symbolically_give_the_positions_of_moves_composed_in_numbers(seed: int) -> None:
     choose = random.Random(seed)
     shape = _factors(choose.choice([24, 30, 36, 60, 64]), choose)

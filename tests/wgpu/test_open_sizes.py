@@ -13,6 +13,7 @@ from emberlet.model import Model
 from emberlet.wgpu_backend import plan_file
 from emberlet.wgpu_backend.compiled import compile
 from emberlet.wgpu_backend.device import open_device
+from support.rows import every
 
 MODELS = "tests/models"
 
@@ -172,7 +173,7 @@ ON_SHAPES = (
 )
 
 
-@pytest.mark.parametrize("seed", range(12))
+@every("seed", range(12), share=3)
 def test_shapes_put_together_as_tensors_stay_open(seed):
     def function(x, y):
         r = random.Random(seed)

@@ -4,10 +4,10 @@ import random
 
 import emberlet
 import numpy as np
-import pytest
 from emberlet import functional as F
 from emberlet.wgpu_backend import plan_file
 from emberlet.wgpu_backend.compiled import compile
+from support.rows import every
 
 GATES = {"lstm": 4, "gru": 3, "rnn": 1}
 ACTIVATIONS = {"lstm": 3, "gru": 2, "rnn": 1}
@@ -63,7 +63,7 @@ def _equal(found, wanted, message=""):
         np.testing.assert_allclose(got, want, rtol=1e-4, atol=2e-5, err_msg=message)
 
 
-@pytest.mark.parametrize("seed", range(10))
+@every("seed", range(10), share=2)
 def test_drawn_layers_of_every_length_are_one_plan(seed):
     r, rng = random.Random(seed), np.random.default_rng(seed)
     model, arguments, dims = _drawn(r, rng)

@@ -56,7 +56,7 @@ def environments(rng, count=12):
     return corners + [{n: rng.randint(*r) for n, r in RANGES.items()} for _ in range(count)]
 
 
-@every("seed", range(60))
+@every("seed", range(60), share=4)
 def test_bounds_of_a_size_hold_for_every_number(seed):
     rng = random.Random(seed)
     scope, sizes = scope_and_sizes(rng)
@@ -89,7 +89,7 @@ def test_bounds_of_a_size_hold_for_every_number(seed):
             assert fa(env) % 4 == 0
 
 
-@every("seed", range(40))
+@every("seed", range(40), share=4)
 def test_a_comparison_answers_alike_wherever_its_guards_hold(seed):
     rng = random.Random(1000 + seed)
     scope, sizes = scope_and_sizes(rng)

@@ -13,6 +13,7 @@ from emberlet import functional as F
 from emberlet.codegen import generate, load
 from emberlet.errors import ShapeError
 from onnx import helper, numpy_helper
+from support.rows import every
 
 FLOAT = onnx.TensorProto.FLOAT
 GPU = pytest.param("wgpu", marks=pytest.mark.needs("gpu-driver"))
@@ -48,7 +49,7 @@ def drawn(choose: random.Random) -> onnx.ModelProto:
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@every("seed", range(6), share=2)
 @pytest.mark.parametrize(
     "backend", ["python", "numpy", "compiled", pytest.param("wgpu", marks=pytest.mark.needs("gpu-driver"))]
 )
