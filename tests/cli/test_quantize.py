@@ -470,7 +470,11 @@ def test_layers_that_are_kept_stay_float(digits: Path, data: Path, tmp_path: Pat
      (["--keep-worst", 3, "--keep", "fc1"], "keeping the worst 3 leaves none"),
      (["--method", "entropy"], "(--activations); leave them out"),
      (["--keep", "conv1", "--keep", "conv2", "--keep", "fc1", "--keep", "fc2"], "keeping these leaves none"),
-     (["--percentile", 99], "(--activations); leave them out")],
+     (["--percentile", 99], "(--activations); leave them out"),
+     (["--activations", "dynamic", "--bits", 4], "need weights of 8 bits"),
+     (["--activations", "dynamic", "--method", "entropy"], "leave them out"),
+     (["--activations", "dynamic", "--onnx", "qdq"], "leave out onnx"),
+     (["--activations", "dynamic", "--weights", "awq"], "leave out awq")],
 )  # fmt: skip
 def test_options_that_leave_nothing_to_quantize_or_to_choose_are_refused(
     words: list[Any], why: str, digits: Path, data: Path, tmp_path: Path, emberlet: Any

@@ -286,3 +286,27 @@ def test_an_input_of_any_dtype_is_translated_or_refused_on_purpose(model: onnx.M
             compile(translate(changed.SerializeToString())[1].source, "generated", "exec")
         except EmberletError as error:
             assert error.__cause__ is None or isinstance(error.__cause__, EmberletError), (code, error.__cause__)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64, np.int32])
+def test_scaler(dtype: type) -> None:
+    x: Array = (X * 3).astype(dtype)
+    check("Scaler", x, offset=[0.5], scale=[2.0])
+    check("Scaler", x, offset=[0.5, 1.0, -2.0, 0.0], scale=[2.0, 0.5, 1.5, 1.0])
+    check("Scaler", x[0], offset=[0.5, 1.0, -2.0, 0.0], scale=[2.0, 0.5, 1.5, 1.0])
+
+
+@pytest.mark.parametrize("norm", ["MAX", "L1", "L2"])
+def test_normalizer(norm: str) -> None:
+    x = X.copy()
+    x[2] = 0
+    for given in (x, x[1], np.rint(x * 5).astype(np.int64)):
+        check("Normalizer", given, norm=norm)
+
+
+def test_imputer() -> None:
+    x = X.copy()
+    x[1, 2] = x[3, 0] = np.nan
+    check("Imputer", x, imputed_value_floats=[7.0], replaced_value_float=float("nan"))
+    check("Imputer", x, imputed_value_floats=[7.0, 8.0, 9.0, 1.0], replaced_value_float=float("nan"))
+    check("Imputer", np.rint(X).astype(np.int64), imputed_value_int64s=[7, 8, 9, 10], replaced_value_int64=-1)
