@@ -236,6 +236,7 @@ def test_keys_that_heads_share_are_not_repeated(heads: int, shared: int) -> None
         random.standard_normal((2, n, s, 4)).astype(np.float32) for n, s in ((heads, 3), (shared, 5), (shared, 5))
     )
     assert same(grouped(heads, shared), q, k, v) == ["Attention"]
+    assert "Expand" in same(grouped(heads, shared, wrong=True), q, k, v)  # keys repeated in another order
 
 
 KEYS = [(2, 1, 5, 8), (2, 4, 5, 8), (1, 1, 5, 8), (4, 5, 8), (5, 8)]
