@@ -119,7 +119,7 @@ def test_what_a_session_imports_is_bytecode(runtimes: Server) -> None:
     for package in ("emberlet", "compiler"):
         with urllib.request.urlopen(f"{runtimes.url}packages/{package}.zip") as answer:
             names.update(zipfile.ZipFile(io.BytesIO(answer.read())).namelist())
-    for module in ("onnxruntime/session", "codegen/generation", "wgpu_backend/wasm/kernels/contraction", "tensor"):
+    for module in ("onnxruntime/session", "codegen/generation", "wgpu_backend/wasm/kernels/nest", "tensor"):
         assert f"emberlet/{module}.pyc" in names
         assert f"emberlet/{module}.py" not in names
     assert "emberlet/functional/__pycache__/arrays.cpython-314.pyc" in names
