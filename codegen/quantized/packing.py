@@ -118,7 +118,7 @@ def _opset(name: str, w: QuantizedWeight) -> int:
     if w.tensor_scale is not None:
         why = "ONNX has no scales of two levels"
     elif w.input_scale is not None:
-        why = "ONNX has no scales of inputs (awq)"
+        why = "ONNX files have scales of inputs (awq) only with activations"
     elif w.levels is not None:
         why = f"ONNX has no levels of {w.scheme.codebook}"
     elif w.scheme.value is not None and w.scheme.value.name not in FLOATS:

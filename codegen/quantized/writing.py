@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from copy import copy
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -68,21 +69,20 @@ class Scheme:
 
     def keeping(self, names: Sequence[str]) -> Scheme:
         """The same for a model in which these layers, too, stay floats."""
-        return self.with_keep((*self.keep, *names))
+        return self._with(keep=(*self.keep, *names))
 
-    def with_keep(self, names: Sequence[str]) -> Scheme:
-        """The same for a model of which these layers stay floats."""
-        return Scheme(
-            self.bits, self.mode, self.level, self.calibration, names, self.method, self.scale_dtype, self.value_dtype,
-            self.activations,
-        )  # fmt: skip
+    def to_nearest(self, keep: Sequence[str]) -> Scheme:
+        """The same for a model of which these layers stay floats, with the other weights rounded to the nearest."""
+        return self._with(keep=tuple(keep), method="rtn")
 
     def with_activations(self, activations: str | Mapping[str, Any] | None) -> Scheme:
         """The same for a model whose layers quantize their inputs so."""
-        return Scheme(
-            self.bits, self.mode, self.level, self.calibration, self.keep, self.method, self.scale_dtype,
-            self.value_dtype, activations,
-        )  # fmt: skip
+        return self._with(activations=activations)
+
+    def _with(self, **changes: Any) -> Scheme:
+        made = copy(self)
+        made.__dict__.update(changes)
+        return made
 
     def code(self) -> str:
         """The call, as Python."""

@@ -230,15 +230,16 @@ def test_each_layer_of_a_deep_model_is_tried_on_fewer_samples(tmp_path: Path, em
     assert (report["few"], report["alone"]) == (64, 1024 // len(report["layers"]))
 
 
-def test_equalized_and_corrected_activations_are_onnxruntimes(
-    digits: Path, data: Path, tmp_path: Path, emberlet: Any
+@pytest.mark.parametrize(("weights", "how"), [("equalize,bias", "equalized, biases corrected"), ("awq", "by AWQ")])
+def test_activations_of_weights_chosen_otherwise_are_onnxruntimes(
+    weights: str, how: str, digits: Path, data: Path, tmp_path: Path, emberlet: Any
 ) -> None:
     onnxruntime = pytest.importorskip("onnxruntime")
     out = tmp_path / "out"
     said = emberlet("quantize", digits, "--calibration", data, "--labels", "label", "--out", out, "--time", "none",
-                    "--activations", "--weights", "equalize,bias")  # fmt: skip
+                    "--activations", "--weights", weights, "--samples", 100)  # fmt: skip
     assert said.status == 0, said.err
-    assert "equalized, biases corrected" in said.out
+    assert how in said.out
     x = images(data)[:50]
     [theirs] = onnxruntime.InferenceSession(out / "digits.onnx").run(None, {"image": x})
     ours = np.asarray(loaded(out)(x))
@@ -251,7 +252,6 @@ def test_equalized_and_corrected_activations_are_onnxruntimes(
     [
         (["--weights", "best"], "'best' is none of rtn, gptq, awq, equalize and bias"),
         (["--weights", "gptq,awq"], "give one of rtn, gptq, awq"),
-        (["--weights", "awq", "--activations"], "leave out awq"),
         (["--weights", "gptq", "--bits", 4, "--scheme", "32,e2m1"], "gptq chooses integers"),
         (["--scheme", "symmetric,affine"], "'symmetric' and 'affine' contradict each other"),
         (["--scheme", "tensor,32"], "'tensor' and '32' contradict each other"),
@@ -473,8 +473,7 @@ def test_layers_that_are_kept_stay_float(digits: Path, data: Path, tmp_path: Pat
      (["--percentile", 99], "(--activations); leave them out"),
      (["--activations", "dynamic", "--bits", 4], "need weights of 8 bits"),
      (["--activations", "dynamic", "--method", "entropy"], "leave them out"),
-     (["--activations", "dynamic", "--onnx", "qdq"], "leave out onnx"),
-     (["--activations", "dynamic", "--weights", "awq"], "leave out awq")],
+     (["--activations", "dynamic", "--onnx", "qdq"], "leave out onnx")],
 )  # fmt: skip
 def test_options_that_leave_nothing_to_quantize_or_to_choose_are_refused(
     words: list[Any], why: str, digits: Path, data: Path, tmp_path: Path, emberlet: Any

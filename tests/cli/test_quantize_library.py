@@ -98,7 +98,6 @@ def test_a_generated_module_and_the_array_of_its_only_input(
         ({"activations": "statically"}, "static, dynamic, found 'statically'"),
         ({"weights": "best"}, "rtn, gptq, awq, found 'best'"),
         ({"method": "mse"}, 'activations="static"'),
-        ({"activations": "static", "weights": "awq"}, "leave out awq"),
         ({"activations": "static", "onnx": "nbits"}, "qdq or qoperator"),
         ({"onnx": "qoperator"}, "add static activations"),
         ({"activations": "dynamic", "bits": 4}, "leave out bits"),

@@ -62,12 +62,14 @@ def _weights(
         if not chosen.names:
             continue
         tell(f"{method}: {k + 1} of {len(order)}, {', '.join(chosen.names)}")
-        for name, seen in moments(made, layers, chosen, samples).items():
-            done.add(id(layers[name].weight))
-            if all(np.isfinite(gram).all() for gram in seen.grams):
-                _set(layers[name], floats[name], seen, scheme, method)
-            else:
-                left.append(name or "the layer")
+        found = moments(made, layers, chosen, samples)
+        done.update(id(layers[name].weight) for name in found)
+        finite = {name: seen for name, seen in found.items() if all(np.isfinite(gram).all() for gram in seen.grams)}
+        left += [name or "the layer" for name in found if name not in finite]
+        if method == "awq" and finite:
+            _scale(layers, floats, finite, scheme)
+        for name, seen in finite.items() if method == "gptq" else ():
+            _round(layers[name], floats[name], seen, scheme)
     if left:
         said = f"{method} rounds {', '.join(left)} to the nearest: the samples' inputs or their squares are not finite"
         tell(said)
@@ -86,15 +88,27 @@ def takes(layer: Any, method: str) -> bool:
     return bool(getattr(layer, "groups", 1) * inputs * inputs <= max(MOST_MOMENTS, 64 * size))
 
 
-def _set(layer: Any, real: Any, seen: Moments, scheme: WeightScheme, method: str) -> None:
-    """Choose a layer's quantized weight. real: the layer in float."""
-    held = layer.weight
-    rows = np.asarray(as_rows(real.weight.val(), held.axis)).astype(np.float64)
-    if method == "awq":
-        scale = input_scales(rows, seen, scheme)
+def _rows(real: Any, axis: int) -> Any:
+    return np.asarray(as_rows(real.weight.val(), axis)).astype(np.float64)
+
+
+def _scale(
+    layers: Mapping[str, Any], floats: Mapping[str, Any], seen: Mapping[str, Moments], scheme: WeightScheme
+) -> None:  # fmt: skip
+    """Choose the scales of the one input of a group's layers, as AWQ's authors do, and round their weights. floats: the
+    layers in float."""
+    rows = np.concatenate([_rows(floats[name], layers[name].weight.axis) for name in seen])
+    scale = input_scales(rows, next(iter(seen.values())), scheme)
+    for name in seen:
+        held = layers[name].weight
         held.input_scale.set(asarray(scale, dtype="float32", backend=held.values.backend))
-        held.fill(real.weight.val())
-        return
+        held.fill(floats[name].weight.val())
+
+
+def _round(layer: Any, real: Any, seen: Moments, scheme: WeightScheme) -> None:
+    """Choose a layer's quantized weight by GPTQ. real: the layer in float."""
+    held = layer.weight
+    rows = _rows(real, held.axis)
     parts = np.split(rows, len(seen.grams))
     plain = split(nearest(rows, scheme), len(parts))  # whose scales and zero points the layer has
     levels = np.concatenate(

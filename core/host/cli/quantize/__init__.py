@@ -214,7 +214,7 @@ def weight_words(text: str) -> tuple[str, bool, bool]:
 def _check(a: argparse.Namespace) -> None:
     words = {"bits": a.bits, **scheme_words(a.scheme, a.bits)}
     check(
-        a.model, scheme=words, weights=weight_words(a.weights)[0], activations=a.activations,
+        scheme=words, weights=weight_words(a.weights)[0], activations=a.activations,
         method=a.method or METHODS[0], percentile=a.percentile, onnx=a.onnx, keep_worst=a.keep_worst,
     )  # fmt: skip
     if a.samples < 1:

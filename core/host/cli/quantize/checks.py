@@ -15,7 +15,7 @@ FORMS = ("qdq", "nbits", "qoperator")  # of the ONNX file
 
 
 def check(
-    model: str, *, scheme: Mapping[str, Any], weights: str, activations: str | None, method: str, percentile: float,
+    *, scheme: Mapping[str, Any], weights: str, activations: str | None, method: str, percentile: float,
     onnx: str | None, keep_worst: int,
 ) -> None:  # fmt: skip
     """Raise UnsupportedError for words that are none, or exclude each other. scheme: bits, mode, level, scale_dtype
@@ -36,18 +36,13 @@ def check(
             "activations need weights of 8 bits, symmetric, a scale for each channel: leave out bits and the scheme "
             "(mode, level, scale_dtype, value_dtype), or activations"
         )
-    _check_activations(model.endswith(".onnx"), weights, activations, method, percentile)
+    _check_activations(activations, method, percentile)
     _check_file(activations, onnx)
     if keep_worst < 0:
         raise UnsupportedError(f"keep_worst is {keep_worst}, expected 0 or more")
 
 
-def _check_activations(
-    is_onnx: bool, weights: str, activations: str | None, method: str, percentile: float
-) -> None:  # fmt: skip
-    if activations and is_onnx and weights == "awq":
-        raise UnsupportedError("ONNX has no scales of inputs (awq): leave out awq or activations, or quantize the "
-                               "generated module (.py) instead")  # fmt: skip
+def _check_activations(activations: str | None, method: str, percentile: float) -> None:
     if activations != "static" and (method != METHODS[0] or percentile != PERCENTILE):
         raise UnsupportedError('method and percentile choose the ranges of activations="static" (--activations); leave '
                                "them out")  # fmt: skip

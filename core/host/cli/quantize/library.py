@@ -77,8 +77,8 @@ def quantize(
         "bits": bits, "mode": mode, "level": level, "scale_dtype": scale_dtype, "value_dtype": value_dtype
     }  # fmt: skip
     check(
-        str(model), scheme=words, weights=weights, activations=activations, method=method, percentile=percentile,
-        onnx=onnx, keep_worst=keep_worst,
+        scheme=words, weights=weights, activations=activations, method=method, percentile=percentile, onnx=onnx,
+        keep_worst=keep_worst,
     )  # fmt: skip
     keep, backends = ([given] if isinstance(given, str) else list(given) for given in (keep, backends))
     unknown = [each for each in backends if each.partition(":")[0] not in names()]

@@ -32,6 +32,7 @@ class Rewritten(Source):
         self._initializers = {key: origin_of(value) for key, value in self.record.items()}
         self._biases: dict[str, tuple[str, NDArray[Any]]] = {}  # layer -> its initializer, and the corrected values
         self._levels: dict[tuple[str, int], Levels] = {}  # initializer, its axis of outputs -> the integers chosen
+        self._factors: dict[str, NDArray[Any]] = {}  # initializer -> what AWQ multiplies the inputs of its products by
 
     def rewritten(self, proto: Any, keep: Collection[str], others: bool) -> Any:
         """The ONNX model in 8 bits. keep: weights that stay floats; others: whether operators without weights are
@@ -50,26 +51,36 @@ class Rewritten(Source):
         """Choose the weights, and correct the biases, of the ONNX model."""
         if scheme.method == "rtn" and not correct_bias:
             return
-        super().choose(scheme.with_activations(self.grids(samples, tell)), correct_bias, samples, tell)
+        by_inputs = scheme.input_scales  # of AWQ, by which inputs are multiplied before they are quantized
+        given = scheme if by_inputs else scheme.with_activations(self.grids(samples, tell))
+        super().choose(given, correct_bias, samples, tell)
         from emberlet.codegen.quantized import graph_names
 
         read = graph_names.readers(self.proto.graph)
+        several: dict[str, list[NDArray[Any]]] = {}  # one for each layer that reads the initializer
         for name, values in self.chosen.items():
             held = self._initializers.get(f"{name}.bias")
             if held is not None and "bias" in values and len(read.get(held, ())) == 1:
                 self._biases[name] = held, np.asarray(values["bias"], np.float32)
             held = self._initializers.get(f"{name}.weight")
-            if scheme.method != "rtn" and held is not None and "weight.values" in values:
+            if by_inputs and held is not None and "weight.input_scale" in values:
+                several.setdefault(held, []).append(np.asarray(values["weight.input_scale"], np.float32))
+            elif scheme.method != "rtn" and held is not None and "weight.values" in values:
                 axis = channel_axis(layers_of(self.model)[name]) or 0
                 own = 1 - axis if hasattr(self.record[f"{name}.weight"].source, "matrix") else axis
                 self._levels[held, own] = Levels.of(values["weight.values"], values["weight.scale"])
+        self._factors = {
+            held: found[0] for held, found in several.items()
+            if (found[0] != 1).any() and all(np.array_equal(found[0], other) for other in found)
+        }  # fmt: skip
 
     def _proto(self, keep: Collection[str], others: bool) -> Any:
-        from emberlet.codegen.quantized import activations
+        from emberlet.codegen.quantized import activations, input_scales
 
         biases = dict(both for name, both in self._biases.items() if name not in keep)
         with refusing(self.files[0]):
-            proto = self.rewritten(activations.with_values(self.proto, biases), self._held(keep), others)
+            proto = input_scales.scaled(activations.with_values(self.proto, biases), self._factors)
+            proto = self.rewritten(proto, self._held(keep), others)
         sign(proto)
         return proto
 
@@ -86,7 +97,7 @@ class Rewritten(Source):
         weights = {name: record.get(f"{name}.weight") for name in layers_of(loaded.model)}
         origins = {name: origin_of(value) for name, value in weights.items() if value is not None}
         kept = [name for name, held in origins.items() if held in floats or (held is None and name in keep)]
-        rest = scheme.with_keep(kept)
+        rest = scheme.to_nearest(kept)
         names = rest.apply(loaded.model)
         return loaded.model, quantizing(text, rest) if names else text
 
@@ -116,16 +127,10 @@ class Static(Rewritten):
         self, path: str, name: str | None, samples: Callable[[Sequence[Input]], Arrays], method: str, percentile: float,
         tell: Callable[[str], None], equalize: bool = False, onnx: str = "qdq",
     ) -> None:  # fmt: skip
-        from emberlet.codegen.quantized import activations
-
         super().__init__(path, name, equalize)
         self._percentile, self._onnx = percentile, onnx
-        with refusing(path):
-            tensors = activations.tensors(self.proto)
-            observed = activations.observed(self.proto, tensors)
         self.activations = method
-        seen = self._observed(observed, tensors, samples(self.inputs), tell)
-        self.ranges = {name: range_of(found, method, percentile) for name, found in seen.items()}
+        self._observe(samples(self.inputs), tell)
         if not self.ranges:
             raise UnsupportedError(
                 f"{path}: no float32 activation can be quantized by samples; leave out activations, or, if products "
@@ -149,15 +154,25 @@ class Static(Rewritten):
 
         return operators.of_integers(proto)
 
-    def _observed(
-        self, proto: Any, tensors: Sequence[str], samples: Arrays, tell: Callable[[str], None]
-    ) -> dict[str, Observed]:
-        from emberlet.codegen import load
+    def choose(self, scheme: Scheme, correct_bias: bool, samples: Arrays, tell: Callable[[str], None]) -> None:
+        super().choose(scheme, correct_bias, samples, tell)
+        if self._factors:  # other inputs have other ranges
+            self._observe(samples, tell)
 
+    def _observe(self, samples: Arrays, tell: Callable[[str], None]) -> None:
+        """Find the ranges of the activations."""
+        from emberlet.codegen import load
+        from emberlet.codegen.quantized import activations, input_scales
+
+        with refusing(self.files[0]):
+            scaled = input_scales.scaled(self.proto, self._factors)
+            tensors = activations.tensors(scaled)
+            proto = activations.observed(scaled, tensors)
+        method = self.activations or "minmax"
         model = load(proto, "numpy")
         names = [o.name for o in proto.graph.output]
         rows = calls(self.inputs, samples, 1)  # as `emberlet micro build` shows them
-        seen = {name: Observed(len(rows), self.activations not in OF_EXTREMES) for name in tensors}
+        seen = {name: Observed(len(rows), method not in OF_EXTREMES) for name in tensors}
         infinite: set[str] = set()
         for k, given in enumerate(rows):
             tell(f"calibrating: {k + 1} of {len(rows)}")
@@ -175,7 +190,10 @@ class Static(Rewritten):
         self.notes = tuple(
             f"{name} becomes NaN or infinite on a sample and stays in float" for name in sorted(infinite)
         )
-        return {name: found for name, found in seen.items() if found.average is not None and name not in infinite}
+        self.ranges = {
+            name: range_of(found, method, self._percentile) for name, found in seen.items()
+            if found.average is not None and name not in infinite
+        }  # fmt: skip
 
 
 class Dynamic(Rewritten):
