@@ -13,7 +13,7 @@ except ImportError:  # a port of MicroPython without threads
     _thread = None
 else:
     _waiting = {}  # thread -> the Param whose lock it is about to take
-    _guard = _thread.allocate_lock()
+    _guard = getattr(_thread, "RLock", _thread.allocate_lock)()  # a signal's handler may come while it is held
 
 
 def new_lock():
@@ -107,7 +107,7 @@ class Param:
             self._owner = me
             try:
                 with _guard:
-                    del _waiting[me]
+                    _waiting.pop(me, None)  # such a handler that used a Param took it out
                 return do(self, given)
             finally:
                 self._owner = None

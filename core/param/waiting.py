@@ -13,7 +13,7 @@ def check(param, me, waiting):
     for _ in range(len(waiting)):
         owner = found._owner
         if owner == me:
-            del waiting[me]
+            waiting.pop(me, None)
             refuse("same param" if found is param else "param circle", param.shape)
         found = waiting.get(owner)
         if found is None:

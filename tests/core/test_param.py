@@ -127,6 +127,17 @@ def test_an_interrupt_at_any_line_lets_the_next_use_go_on(use):
     assert lines > 10
 
 
+def test_a_signal_may_use_another_param_at_any_line():
+    lines, came = 0, True
+    while came:
+        p, other = lazy(), lazy()
+        lines += 1
+        came = interrupted(p.val, lines, other.val)
+        assert p.val().tolist() == [[0.0] * 3] * 2
+        assert other.is_initialized is came
+    assert lines > 10
+
+
 def test_a_raise_in_one_thread_lets_a_waiting_one_try():
     calls = []
     entered = threading.Event()

@@ -18,8 +18,13 @@ def _no_place(frame: FrameType) -> bool:
     return linecache.getline(frame.f_code.co_filename, frame.f_lineno).lstrip().startswith(("with ", "try:"))
 
 
-def interrupted(call: Callable[[], Any], at: int) -> bool:
-    """Call it, with an interrupt before line number `at` that the library executes; False if it has fewer lines."""
+def _raise() -> None:
+    raise KeyboardInterrupt
+
+
+def interrupted(call: Callable[[], Any], at: int, handle: Callable[[], Any] = _raise) -> bool:
+    """Call it, with an interrupt before line number `at` that the library executes; False if it has fewer lines.
+    handle: what the signal's handler does."""
     left = at
 
     def trace(frame: FrameType, event: str, _: Any) -> Any:
@@ -31,7 +36,8 @@ def interrupted(call: Callable[[], Any], at: int) -> bool:
         if event == "line" and not _no_place(frame):
             left -= 1
             if left == 0:
-                raise KeyboardInterrupt
+                sys.settrace(None)
+                handle()
         return trace
 
     before = sys.gettrace()
@@ -42,4 +48,4 @@ def interrupted(call: Callable[[], Any], at: int) -> bool:
         return True
     finally:
         sys.settrace(before)
-    return False
+    return handle is not _raise and left <= 0
