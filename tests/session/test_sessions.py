@@ -221,6 +221,8 @@ def mistakes() -> list[tuple[Any, str]]:
         (lambda: llama.session().step(token=[[1]]), "there is no input 'token'"),
         (lambda: llama.session().step([[1]], key0=0), "'key0' is a state, which the session keeps; initial= sets it"),
         (lambda: llama.session([3]), "capacity is a number of positions, 1 or more, found [3]"),
+        (lambda: llama.session(True), "capacity is a number of positions, 1 or more, found True"),
+        (lambda: llama.session(1.5), "capacity is a number of positions, 1 or more, found 1.5"),
         (lambda: llama.session(initial=[1]), "initial is a dict, by name; found [1]"),
         (lambda: llama.session(dims=2), "dims is a dict, by name; found 2"),
         (
@@ -244,7 +246,7 @@ def mistakes() -> list[tuple[Any, str]]:
     ]
 
 
-@pytest.mark.parametrize("number", range(24))
+@pytest.mark.parametrize("number", range(26))
 def test_mistakes_are_said(number: int) -> None:
     call, says = mistakes()[number]
     with pytest.raises(EmberletError) as caught:
