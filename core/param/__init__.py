@@ -12,8 +12,8 @@ try:
 except ImportError:  # a port of MicroPython without threads
     _thread = None
 else:
-    _waiting = {}  # thread -> the Param whose lock it is about to take
-    _guard = getattr(_thread, "RLock", _thread.allocate_lock)()  # a signal's handler may come while it is held
+    _waits = {}  # thread -> the Param whose lock it is about to take
+    _guard = _thread.allocate_lock()
 
 
 def new_lock():
@@ -98,16 +98,16 @@ class Param:
             return do(self, given)
         me = _thread.get_ident()
         with _guard:
-            _waiting[me] = self
+            _waits[me] = self
             if lock.locked():
                 from .waiting import check
 
-                check(self, me, _waiting)
+                check(self, me, _waits)
         with lock:  # and not acquire(): an interrupt behind it would leave the lock held
             self._owner = me
             try:
                 with _guard:
-                    _waiting.pop(me, None)  # such a handler that used a Param took it out
+                    _waits.pop(me, None)  # unless the handler of a signal that used a Param has done it
                 return do(self, given)
             finally:
                 self._owner = None

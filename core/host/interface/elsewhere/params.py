@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
+from threading import RLock
 from typing import Any
 
 # a method elsewhere -> what it returns; none of them initializes a lazy Param, except the value's own
@@ -29,7 +30,8 @@ ADVICE = {
 
 
 def attach(param: Any) -> None:
-    """Complete the class Param."""
+    """Complete the class Param, and let a signal's handler use one while a thread holds the lock of all of them."""
+    import_module("emberlet.param")._guard = RLock()
     for name, method in import_module("emberlet.param.methods").METHODS.items():
         setattr(param, name, method)
 
