@@ -27,9 +27,9 @@ W3, R3 = Z(1, 12, 5), Z(1, 12, 3)
 
 # A call -> the error's class and words of it.
 REFUSED = r"""
-asarray("1.5", dtype="float32") -> DType: text
-asarray("a", dtype="int64") -> DType: text
-asarray([["1.5"]], dtype="float32") -> DType: text
+asarray("1.5", dtype="float32") -> DType: strings
+asarray("a", dtype="int64") -> DType: strings
+asarray([["1.5"]], dtype="float32") -> DType: strings
 asarray(["a"], dtype="bool") -> DType: strings
 Z(2).quantize("wavelet") -> Unsupported: wavelet
 Z(2).quantize("float32") -> DType: float32

@@ -31,7 +31,7 @@ ADVICE = {
 
 def attach(param: Any) -> None:
     """Complete the class Param, and let a signal's handler use one while a thread holds the lock of all of them."""
-    import_module("emberlet.param")._guard = RLock()
+    vars(import_module("emberlet.param"))["_guard"] = RLock()
     for name, method in import_module("emberlet.param.methods").METHODS.items():
         setattr(param, name, method)
 
