@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from _thread import RLock
 from collections.abc import Callable
 from importlib import import_module
-from threading import RLock
 from typing import Any
 
 # a method elsewhere -> what it returns; none of them initializes a lazy Param, except the value's own
