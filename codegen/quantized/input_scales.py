@@ -99,7 +99,9 @@ class _Scaling:
         """What multiplies the last axis of a tensor if it is multiplied itself; None if nothing does, or the tensor is
         read otherwise than by so many nodes."""
         node = self.made.get(name)
-        if node is None or node.domain not in ("", "ai.onnx") or name in self.outputs or len(self.uses[name]) != reads:
+        if node is None or not node.input or node.domain not in ("", "ai.onnx"):
+            return None
+        if name in self.outputs or len(self.uses[name]) != reads:
             return None
         constants = [n for n in node.input if n in self.tensors]
         first = None if node.input[0] in self.tensors else node.input[0]
@@ -120,10 +122,12 @@ class _Scaling:
         return found if found and all(self.fits(n, axis, count) for n, axis in found) else None
 
     def fits(self, name: str, axis: int, count: int) -> bool:
-        """Whether a constant can be multiplied along an axis."""
+        """Whether a constant, a matrix unless the axis is -1, can be multiplied along an axis."""
         t = self.tensors[name]
-        one = len(self.uses[name]) == 1 and name not in self.outputs and t.data_type == 1 and len(t.dims) > 0
-        return one and t.dims[axis] == count and (axis != -1 or int(np.prod(t.dims)) == count)
+        if len(self.uses[name]) != 1 or name in self.outputs or t.data_type != 1 or not t.dims:
+            return False
+        plain = int(np.prod(t.dims)) == count if axis == -1 else len(t.dims) == 2
+        return plain and t.dims[axis] == count
 
     def insert(self, x: str, factor: Any, nodes: list[NodeProto], before: dict[str, NodeProto]) -> None:
         """Let a Mul before the first of the nodes scale what they read."""

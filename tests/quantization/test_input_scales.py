@@ -81,6 +81,26 @@ def test_products_of_one_input_are_scaled_together_and_others_apart() -> None:
         np.testing.assert_allclose(has, wanted, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize(
+    "before",
+    [
+        "h = MatMul(x, v)",
+        "r = MatMul(u, x) h = MatMul(r, k)",
+        "h = RandomUniform<low = 2.0, high = 2.0, shape = [1, 2, 8]>()",
+    ],
+    ids=["a stack of matrices", "a vector", "no input"],
+)
+def test_a_mul_scales_what_no_matrix_makes(before: str) -> None:
+    model = with_weights(
+        f"net (float[8, 8] x) => (float[a, b, 5] y) {{ {before} y = MatMul(h, w) }}",
+        w=(8, 5), v=(2, 8, 8), u=(1, 8, 8, 8), k=(8,),
+    )  # fmt: skip
+    found = input_scales.scaled(model, {"w": RNG.exponential(size=8).astype(np.float32) + 0.05})
+    assert len(found.graph.node) == len(model.graph.node) + 1
+    x = RNG.normal(size=(8, 8)).astype(np.float32)
+    np.testing.assert_allclose(theirs(found, x)[0], theirs(model, x)[0], rtol=1e-4, atol=1e-5)
+
+
 BLOCK = """net (float[n, 32] x) => (float[n, 32] y)
 { h = LayerNormalization(x, g, b) a = MatMul(h, w) c = MatMul(h, v) s = Sigmoid(a) p = Mul(s, c) q = MatMul(p, u)
   y = Add(x, q) }"""
