@@ -35,7 +35,7 @@ from fuzz import multiplied, mutations
 SLOWEST = "slowest input so far: "
 RECIPES = "files that repeat and share: "
 MEMORY = "most memory: "
-SECONDS = 5.0  # of the processor, for one input; instrumented code is several times slower
+SECONDS = 10.0  # of the processor, for one input; instrumented code is several times slower, and so are some machines
 SECONDS_EACH, BYTES_EACH = 1 / 20_000, 512  # as much more for each byte of an input
 SLOW_SEED = 0.02  # seconds; an input that takes longer is tried once and not varied
 QUICK = 0.001  # seconds; inputs that take less are changed equally often
