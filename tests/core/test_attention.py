@@ -26,12 +26,6 @@ def softmax(x: Any) -> Any:
 Q, K, V = normal(1, 2, 4, 3, 8), normal(2, 2, 2, 5, 8), normal(3, 2, 2, 5, 6)
 
 
-def test_query_heads_share_key_heads(backend: Any) -> None:
-    k, v = (np.repeat(a, 2, axis=1) for a in (K, V))
-    expected = softmax(Q @ k.swapaxes(2, 3) / np.sqrt(8)) @ v
-    np.testing.assert_allclose(array(F.attention(tensor(Q), tensor(K), tensor(V))), expected, rtol=1e-5, atol=1e-6)
-
-
 def test_a_query_that_sees_nothing_gives_zeros(backend: Any) -> None:
     mask = np.ones((3, 5), bool)
     mask[1] = False
@@ -106,18 +100,6 @@ def test_flex_attention_calls_its_functions(backend: Any) -> None:
     np.testing.assert_allclose(array(capped), array(expected), rtol=1e-5, atol=1e-6)
 
 
-def test_rotary_embedding_turns_by_the_position(backend: Any) -> None:
-    angle = np.arange(10)[:, None] * np.array([1.0, 0.1])
-    cos, sin = (tensor(f(angle).astype(np.float32)) for f in (np.cos, np.sin))
-    x = normal(7, 1, 2, 3, 4)
-    out = array(F.rotary_embedding(tensor(x), cos, sin, tensor(np.array([5], np.int64))))
-    turned = (x[..., :2] + 1j * x[..., 2:]) * np.exp(1j * angle[5:8])
-    np.testing.assert_allclose(out, np.concatenate([turned.real, turned.imag], -1), rtol=1e-5, atol=1e-6)
-    neighbors = array(F.rotary_embedding(tensor(x), cos, sin, tensor(np.array([[5, 6, 7]])), interleaved=True))
-    turned = (x[..., ::2] + 1j * x[..., 1::2]) * np.exp(1j * angle[5:8])
-    np.testing.assert_allclose(neighbors[..., ::2], turned.real, rtol=1e-5, atol=1e-6)
-
-
 def test_linear_attention_goes_on_from_its_state(backend: Any) -> None:
     q, k, v = normal(1, 1, 6, 8), normal(2, 1, 6, 4), normal(3, 1, 6, 6)
     decay, beta = -abs(normal(4, 1, 6, 1)), abs(normal(5, 1, 6, 1))
@@ -131,23 +113,6 @@ def test_linear_attention_goes_on_from_its_state(backend: Any) -> None:
     second, end = run(slice(4, 6), state)
     np.testing.assert_allclose(np.concatenate([array(first), array(second)], 1), array(whole), rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(array(end), array(last), rtol=1e-4, atol=1e-5)
-
-
-@pytest.mark.parametrize(
-    ("shapes", "options"),
-    [
-        (((1, 3, 2, 4), (1, 2, 5, 4), (1, 2, 5, 4)), {}),
-        (((1, 2, 2, 4), (1, 2, 5, 3), (1, 2, 5, 4)), {}),
-        (((1, 2, 2, 4), (1, 2, 5, 4), (1, 2, 6, 4)), {}),
-        (((1, 2, 8), (1, 5, 8), (1, 5, 8)), {}),
-        (((1, 2, 8), (1, 5, 8), (1, 5, 8)), {"num_heads": 3}),
-        (((1, 2, 2, 4), (1, 2, 5, 4), (1, 2, 5, 4)), {"past_key": (1, 2, 1, 4)}),
-    ],
-)
-def test_refuses_what_does_not_fit(shapes: Any, options: dict[str, Any]) -> None:
-    given = {name: el.zeros(v) if isinstance(v, tuple) else v for name, v in options.items()}
-    with pytest.raises(ShapeError):
-        F.attention(*(el.zeros(s) for s in shapes), **given)
 
 
 @pytest.mark.parametrize(("heads", "length", "limit"), [(8, 1024, 6 << 20), (64, 256, 12 << 20)])

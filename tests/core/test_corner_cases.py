@@ -15,7 +15,6 @@ from support.backends import same, tensor
 from support.rows import every
 
 NAN, INF = math.nan, math.inf
-A = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
 
 
 @pytest.mark.parametrize("mode", ["up", "down", "nearest"])
@@ -37,15 +36,6 @@ def test_a_number_is_scattered_to_every_index(backend: Any) -> None:
     same(F.scatter(x, 0, index, 1.5), np.float32([[1.5, 0], [0, 0], [1.5, 3.0]]))
     with pytest.raises(ShapeError, match=r"values of shape \(2,\)"):
         F.scatter(x, 0, index, F.ones((2,)))
-
-
-def test_a_part_counts_from_the_end(backend: Any) -> None:
-    x = tensor(A)
-    same(F.narrow(x, 2, -3, 2), A[:, :, 1:3])
-    same(F.narrow(x, -1, -4, 4), A)
-    for start, length in ((-5, 1), (-3, 4), (0, -1), (3, 2), (5, 0)):
-        with pytest.raises(ShapeError, match="axis 2"):
-            F.narrow(x, 2, start, length)
 
 
 def test_integers_are_scaled_in_a_product(backend: Any) -> None:
@@ -75,30 +65,6 @@ def test_splitting_into_a_list(backend: Any, split: Any, axis: int) -> None:
         assert len(found) == len(expected)
         for x, part in zip(found, expected, strict=True):
             same(x, part if keepdims or split is not None else part.squeeze(axis))
-
-
-def test_lists_that_do_not_add_up_are_refused() -> None:
-    for split, words in (
-        (F.asarray([2, 2]), "does not add up to the 5"),
-        (0, "must be positive"),
-        (-1, "must be positive"),
-    ):
-        with pytest.raises(ShapeError, match=words):
-            F.split_to_sequence(F.zeros((5, 2)), split)
-
-
-def test_flattening_some_axes(backend: Any) -> None:
-    x = tensor(A)
-    same(F.flatten(x, 1), A.reshape(2, 12))
-    same(F.flatten(x, 0, -2), A.reshape(6, 4))
-    same(F.flatten(x, -1, -1), A)
-    same(F.flatten(tensor(np.float32(3))), np.float32([3]))
-    for start, end in ((2, 1), (-1, 0)):
-        with pytest.raises(ShapeError, match="start_dim"):
-            F.flatten(x, start, end)
-    for start, end in ((3, -1), (0, 3), (-4, -1)):
-        with pytest.raises(IndexError):
-            F.flatten(x, start, end)
 
 
 def test_results_for_no_elements(backend: Any) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import emberlet
 import numpy as np
 import pytest
@@ -131,19 +129,6 @@ def test_tensors_move_between_backends_and_dtypes():
     assert x.cast("float32").data is x.data
     assert F.bitcast(x, "float32").data is x.data
     assert F.bitcast(x, "int32").tolist() == np.array([1.5, 2.5], np.float32).view(np.int32).tolist()
-
-
-def test_conversions_by_burns_names():
-    x = emberlet.asarray([[0.0, 2.5]], backend="python")
-    assert [t.dtype.name for t in (x.int(), x.bool(), x.float(), x.to_full_precision())] == [
-        "int64", "bool", "float32", "float32"]  # fmt: skip
-    assert x.bool().tolist() == [[False, True]] and x.int().tolist() == [[0, 2]]
-    assert x.from_full_precision("float16").dtype.name == "float16"
-    for same in (x.detach(), x.require_grad(), x.set_require_grad(True)):
-        assert same is not x and same.data is x.data
-    assert x.is_require_grad() is False
-    assert x[0, 1].into_scalar() == 2.5 == asyncio.run(x[0, 1].item_async())
-    assert asyncio.run(x.to_data_async()) == x.to_data() == x.into_data()
 
 
 KINDS = {

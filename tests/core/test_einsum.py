@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import emberlet as el
 import numpy as np
 import pytest
 from emberlet import functional as F
-from emberlet.errors import ShapeError
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.backends import tensor
@@ -78,12 +76,3 @@ def test_equals_numpy_on_random_equations(data: st.DataObject) -> None:
     arrays = [np.arange(1, 1 + np.prod([sizes[c] for c in t], dtype=int)).reshape([sizes[c] for c in t]) for t in terms]
     found = F.einsum(equation, *[tensor(a, "numpy") for a in arrays])
     np.testing.assert_array_equal(np.asarray(found), np.einsum(equation, *arrays))
-
-
-@pytest.mark.parametrize(
-    ("equation", "shapes"),
-    [("ij", [(2, 3), (3, 4)]), ("ij,jk", [(2, 3), (4, 5)]), ("i", [(2, 3)]), ("ij->ijk", [(2, 3)]), ("ii", [(2, 3)])],
-)
-def test_refuses_what_does_not_fit(equation: str, shapes: list[tuple[int, ...]]) -> None:
-    with pytest.raises(ShapeError, match="einsum"):
-        F.einsum(equation, *[el.zeros(shape) for shape in shapes])

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import itertools
 import math
-from types import SimpleNamespace
 
 import emberlet
 import numpy as np
 import pytest
-from emberlet import dtypes
 from emberlet import functional as F
-from emberlet.config import Config
 from emberlet.dtypes.alias import alias
 from emberlet.errors import BackendError, DTypeError, ShapeError
 
@@ -110,18 +107,6 @@ def test_foreign_names_of_dtypes(name):
     assert (found and found.name) == NAMES[name]
 
 
-def test_foreign_dtypes_and_types():
-    given = {
-        float: "float32", int: "int64", bool: "bool", str: "string", complex: "complex64", np.float32: "float32"
-    }  # fmt: skip
-    for foreign, expected in [*given.items(), (np.dtype("int16"), "int16"), (SimpleNamespace(name="uint8"), "uint8")]:
-        assert dtypes.dtype(foreign).name == expected
-    for wrong in (SimpleNamespace(name=3), SimpleNamespace(name=None), object(), 3):
-        assert alias(wrong) is None
-        with pytest.raises(DTypeError, match="there is no dtype"):
-            dtypes.dtype(wrong)
-
-
 FLOATS = ["float64", "float32", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2", "float4_e2m1fn"]
 
 
@@ -138,31 +123,3 @@ def test_promotion_with_floats_bools_and_strings():
 
 
 # -- display and configs ----------------------------------------------------------------------------------------------
-
-
-class Inner(Config):
-    size: int = 2
-
-
-class Outer(Config):
-    pair: tuple[int, float]
-    many: tuple[int, ...] = ()
-    table: dict[str, Inner] = {}  # noqa: RUF012
-    maybe: int | None = None
-    plain: tuple = ()
-    items: list = []  # noqa: RUF012
-    rate: float = 0.5
-
-
-def test_configs_of_generic_fields_come_back():
-    config = Outer((1, 2.5), (3, 4), {"a": Inner(7)}, 5, (1, "x"), [{"k": (1, 2)}])
-    assert config.to_dict() == {
-        "pair": [1, 2.5], "many": [3, 4], "table": {"a": {"size": 7}}, "maybe": 5, "plain": [1, "x"],
-        "items": [{"k": [1, 2]}], "rate": 0.5}  # fmt: skip
-    back = Outer.from_json(config.to_json())
-    assert back == config and back.pair == (1, 2.5) and back.many == (3, 4) and back.plain == (1, "x")
-    assert type(back.table["a"]) is Inner and back.table["a"].size == 7
-    assert Outer.from_dict({"pair": [1, 2], "rate": 3}).rate == 3.0
-    copy = config.replace(rate=1.0)
-    assert copy.table is not config.table and copy.table["a"] is not config.table["a"] and copy != config
-    assert Outer((1, 2.0)).items is not Outer((1, 2.0)).items

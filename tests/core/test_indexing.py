@@ -5,33 +5,13 @@ from __future__ import annotations
 import emberlet
 import numpy as np
 import pytest
-from emberlet.errors import ArgumentError, DTypeError, IndexingError
+from emberlet.errors import ArgumentError, DTypeError
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from support.backends import same, tensor
 
 SETTINGS = {"max_examples": 100, "deadline": None, "suppress_health_check": [HealthCheck.function_scoped_fixture]}
-
-
-def test_wrong_keys_say_what_is_wrong(backend):
-    x = emberlet.ones((2, 3))
-    with pytest.raises(IndexingError, match=r"index 2 .*axis 0 of length 2"):
-        x[2]
-    with pytest.raises(IndexingError, match=r"index -4 .*axis 1 of length 3"):
-        x[0, -4]
-    with pytest.raises(IndexingError, match="3 for the 2 axes"):
-        x[0, 0, 0]
-    with pytest.raises(IndexingError, match="index 5"):
-        x[:, [0, 5]]
-    with pytest.raises(IndexingError, match="integer or bool"):
-        x[emberlet.ones((1,))]
-    with pytest.raises(IndexingError, match="float32"):
-        x[emberlet.asarray(1.0, dtype="float32")]
-    with pytest.raises(IndexingError):
-        x["a"]
-    with pytest.raises(IndexingError, match="bool index"):
-        x[emberlet.ones((3,), dtype="bool")]
 
 
 def test_iteration_and_length(backend):
@@ -70,15 +50,6 @@ def test_take_gather_and_scatter(backend, shape, data):
 def test_scatter_of_duplicates_keeps_the_last(backend):
     x = emberlet.zeros((3,)).scatter(0, emberlet.asarray([1, 1, 1]), emberlet.asarray([5.0, 6.0, 7.0]), "none")
     assert x.tolist() == [0, 7, 0]
-
-
-def test_burn_selects(backend):
-    x = emberlet.zeros((3, 2))
-    assert x.select_assign(0, emberlet.asarray([0, 2, 0]), emberlet.ones((3, 2))).tolist() == [[2, 2], [0, 0], [1, 1]]
-    y = emberlet.arange(6).reshape((3, 2))
-    assert y.select(1, emberlet.asarray([1, 1])).tolist() == [[1, 1], [3, 3], [5, 5]]
-    assert y.slice([(1, 3), (0, 1)]).tolist() == [[2], [4]]
-    assert y.slice_assign([(0, 1)], emberlet.asarray([[9, 9]])).tolist() == [[9, 9], [2, 3], [4, 5]]
 
 
 def test_scatter_refuses_an_unknown_reduction(backend):

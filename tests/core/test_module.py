@@ -51,10 +51,6 @@ def none_initialized(module):
     return not any(p.is_initialized for p in module.params())
 
 
-def test_calling_a_module_calls_forward():
-    assert Scale(2, 3.0)(el.asarray([1.0, 2.0])).tolist() == [3.0, 6.0]
-
-
 def test_a_module_without_forward_says_so():
     with pytest.raises(UnsupportedError, match="Nest has no forward"):
         Nest()(1)
@@ -178,13 +174,6 @@ def test_map_changes_a_shared_parameter_once_and_keeps_it_shared():
     assert mapped.a is mapped.b and mapped.a.val().tolist() == [1.0]
 
 
-def test_no_grad_and_valid():
-    nest = Nest()
-    assert nest.no_grad() is nest
-    assert not any(p.require_grad for p in nest.params())
-    assert nest.valid() is nest
-
-
 def test_backends_are_known_without_making_anything():
     module = Scale(2)
     assert module.backends() == [el.get_backend()]
@@ -266,14 +255,6 @@ def test_a_record_carries_values_and_identities_to_another_module():
     assert target.load_record(source.to_record()) is target
     assert target.heads["cls"].factor.val().tolist() == [17.0] * 6
     assert [p.id for p in target.params()] == [p.id for p in source.params()]
-
-
-def test_a_dict_of_tensors_is_a_record():
-    module = Scale(1)
-    identity = module.factor.id
-    module.load_record({"factor": el.asarray([5.0]), "offset": el.asarray([6.0])})
-    assert module(el.asarray([1.0])).tolist() == [11.0]
-    assert module.factor.id == identity
 
 
 def test_saving_and_loading_a_file_keeps_values_and_identities(tmp_path):

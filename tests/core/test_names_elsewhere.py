@@ -347,25 +347,6 @@ def test_backends_take_burn_s_parameters_of_types() -> None:
             emberlet.Wgpu[wrong]
 
 
-def test_visitors_and_mappers_get_what_they_get_in_burn() -> None:
-    class Names(emberlet.ModuleVisitor):  # type: ignore[misc]
-        def __init__(self) -> None:
-            self.ids: list[Any] = []
-
-        def visit_float(self, id: Any, tensor: Any) -> None:
-            self.ids.append((id, tensor.shape))
-
-    class Negated(emberlet.ModuleMapper):  # type: ignore[misc]
-        def map_float(self, id: Any, tensor: Any) -> Any:
-            return -tensor
-
-    layer, seen = nn.Linear(2, 3), Names()
-    layer.visit(seen)
-    assert seen.ids == [(layer.weight.id, (2, 3)), (layer.bias.id, (3,))]
-    assert (layer.map(Negated()).weight.val() == -layer.weight.val()).all()
-    assert layer.map(emberlet.ModuleMapper()).weight.val().tolist() == layer.weight.val().tolist()
-
-
 def test_a_quantizer_does_what_the_arguments_do() -> None:
     scheme = emberlet.QuantizationScheme.PerTensorAffine(emberlet.QuantizationType.QInt8)
     record = nn.Linear(6, 5).into_record()

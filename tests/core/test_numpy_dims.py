@@ -95,22 +95,6 @@ def test_axes_that_a_model_names_are_opened_by_their_names() -> None:
     assert len(fast._open) == 2
 
 
-@pytest.mark.parametrize(
-    ("dims", "says"),
-    [
-        ({"width": 8}, "no open axis 'width'"),
-        ({"z": {0: "length"}}, "no input is named 'z'"),
-        ({"x": {0: 7}}, "write an open axis"),
-        ({"x": {5: "length"}}, "has no axis 5"),
-        ("length", "dims is a dict"),
-        ({"x": {0: ("length", -3)}}, "cannot have a length"),
-    ],
-)
-def test_malformed_dims_are_refused_in_words(dims: Any, says: str) -> None:
-    with pytest.raises(EmberletError, match=says):
-        compile(lambda x: F.exp(x), given(4, 6), dims=dims)
-
-
 def test_an_error_of_the_model_is_raised_as_it_is() -> None:
     fast = compile(lambda x: product(x), given(4, 6), dims={"x": {0: "length", 1: "width"}})
     with pytest.raises(EmberletError):

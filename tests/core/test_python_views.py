@@ -157,36 +157,3 @@ def test_any_axes_are_reduced_as_numpy_reduces_them(axes, kernels):
                 assert found.shape == expected.shape and found.tolist() == expected.tolist(), name
         assert F.any(x > 2, axis=axes).tolist() == (a > 2).any(axes).tolist()
         assert F.all(x > 1, axis=axes).tolist() == (a > 1).all(axes).tolist()
-
-
-JOINS = {"none": None, "add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}
-
-
-@pytest.mark.parametrize("op", JOINS)
-@pytest.mark.parametrize("axis", [0, 1])
-def test_elements_are_scattered_as_numpy_joins_them(op, axis, kernels):
-    a = IMAGES[0, :, 0]
-    index = np.array([[0, 2, 1], [2, 2, -1]])
-    updates = np.array([[5.0, 0.5, 3.0], [0.25, 7.0, 2.0]], np.float32)
-    expected = a.copy()
-    for i, j in np.ndindex(index.shape):
-        at = (index[i, j], j) if axis == 0 else (i, index[i, j])
-        expected[at] = updates[i, j] if JOINS[op] is None else JOINS[op](expected[at], updates[i, j])
-    x, where, values = (emberlet.asarray(n, backend=kernels) for n in (a, index, updates))
-    assert F.scatter(x, axis, where, values, op).tolist() == expected.tolist()
-    assert F.gather(x, axis, where).tolist() == np.take_along_axis(a if axis == 0 else a[:2], index, axis).tolist()
-    assert x.tolist() == a.tolist()
-
-
-DTYPES = "float64 float32 float16 bfloat16 float8_e4m3fn int64 int32 int16 int8 int4 uint64 uint32 uint8 uint4 bool"
-
-
-@every("name", DTYPES.split())
-def test_bytes_come_back_from_every_dtype_and_layout(name, kernels):
-    values = [0, 1, 1, 0, 1, 0]
-    x = F.asarray(values, dtype=name, backend=kernels)
-    for shaped, expected in ((x, values), (x[1:5], values[1:5]), (x[::-1], values[::-1]), (x[::2], values[::2])):
-        data = bytes(shaped.backend.to_bytes(shaped))
-        assert len(data) == x.dtype.nbytes(len(expected))
-        back = x.backend.from_bytes(data, x.dtype, (len(expected),))
-        assert [int(v) for v in back.tolist()] == expected

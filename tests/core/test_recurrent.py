@@ -6,13 +6,11 @@ from typing import Any
 
 import emberlet as el
 import numpy as np
-import onnxruntime
 import pytest
 from emberlet import functional as F
-from emberlet.errors import EmberletError
-from onnx import TensorProto, helper
 from support.backends import tensor
 from support.every_backend import EVERY
+from support.onnxruntime_node import run_node
 from support.rows import every
 
 GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
@@ -88,29 +86,9 @@ def arrays(op: str, options: dict[str, Any]) -> list[np.ndarray[Any, Any] | None
     return out
 
 
-def by_onnxruntime(op: str, options: dict[str, Any], inputs: list[Any]) -> list[np.ndarray[Any, Any]]:
-    names = ["" if x is None else f"i{i}" for i, x in enumerate(inputs)]
-    outputs = ["y", "h", "c"] if op == "LSTM" else ["y", "h"]
+def by_onnxruntime(op: str, options: dict[str, Any], inputs: list[Any]) -> list[Any]:
     attributes = {k: v for k, v in options.items() if k not in ("bias", "lengths", "state", "peepholes")}
-    node = helper.make_node(op, names, outputs, hidden_size=D_HIDDEN, **attributes)
-    graph = helper.make_graph(
-        [node],
-        "g",
-        [
-            helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(x.dtype), x.shape)
-            for n, x in zip(names, inputs, strict=True)
-            if x is not None
-        ],
-        [helper.make_tensor_value_info(o, TensorProto.FLOAT, None) for o in outputs],
-    )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 14)], ir_version=8)
-    quiet = onnxruntime.SessionOptions()
-    quiet.log_severity_level = 3
-    session = onnxruntime.InferenceSession(model.SerializeToString(), quiet, providers=["CPUExecutionProvider"])
-    found: list[np.ndarray[Any, Any]] = session.run(
-        None, {n: x for n, x in zip(names, inputs, strict=True) if x is not None}
-    )
-    return found
+    return run_node(op, inputs, 3 if op == "LSTM" else 2, opset=14, hidden_size=D_HIDDEN, **attributes)
 
 
 def keywords(op: str, options: dict[str, Any], inputs: list[Any]) -> dict[str, Any]:
@@ -170,22 +148,3 @@ def test_usual_activations_take_the_backend_s_own_loop_by_name_and_as_functions(
         F.gru(*given, activations=activations)
     F.gru(*given, activations=(F.sigmoid, F.relu))
     assert len(calls) == 3
-
-
-@pytest.mark.parametrize(
-    ("shapes", "more"),
-    [
-        (((2, 3, 4), (1, 24, 5), (1, 24, 6)), {}),
-        (((2, 3, 4), (2, 24, 4), (2, 24, 6)), {}),
-        (((2, 3, 4), (1, 24, 4), (1, 24, 6)), {"direction": "sideways"}),
-        (((2, 3, 4), (1, 24, 4), (1, 24, 6)), {"activations": ["Tanh"]}),
-        (((2, 3, 4), (1, 24, 4), (1, 24, 6)), {"activations": ["Tanh", "Tanh", "Sinus"]}),
-        (((2, 3, 4), (1, 24, 4), (1, 24, 6)), {"initial_h": (1, 2, 6)}),
-    ],
-)
-def test_refuses_what_does_not_fit(shapes: Any, more: dict[str, Any]) -> None:
-    x, w, r = (el.zeros(s) for s in shapes)
-    if "initial_h" in more:
-        more = {"initial_h": el.zeros(more["initial_h"])}
-    with pytest.raises(EmberletError, match=r"lstm|activation"):
-        F.lstm(x, w, r, **more)

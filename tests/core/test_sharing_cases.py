@@ -100,17 +100,6 @@ def test_views_and_empty_tensors_share_too() -> None:
     assert interop.to_numpy(made([["a"], ["b"]], "string")).shape == (2, 1)
 
 
-@BOTH
-def test_numpys_functions_take_tensors_in_any_argument(backend: Any) -> None:
-    x = made([3.0, 1.0], "float32", backend)
-    assert np.concatenate([x, x]).tolist() == [3, 1, 3, 1]
-    assert np.concatenate((x, [2.0])).tolist() == [3, 1, 2]
-    assert np.clip(x, a_min=made(2.0, "float32", backend), a_max=None).tolist() == [3, 2]
-    assert interop._arrays({"a": (x, 1), "b": [x]})["a"][1] == 1
-    assert type(interop._arrays((x,))) is tuple and type(interop._arrays([x])) is list
-    assert type(interop._arrays({"b": [x]})["b"][0]) is np.ndarray
-
-
 # -- the buffer protocol
 
 

@@ -6,7 +6,6 @@ import emberlet
 import numpy as np
 import pytest
 from emberlet import functional as F
-from emberlet.errors import ShapeError
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -37,17 +36,6 @@ def test_other_dtypes_sort(backend, dtype):
     a = np.array([[3, 1, 2, 1], [0, 1, 1, 0]]).astype(dtype)
     same(emberlet.sort(tensor(a)), np.sort(a))
     same(emberlet.argsort(tensor(a)), np.argsort(a, kind="stable"))
-
-
-def test_the_largest_few(backend):
-    x = emberlet.asarray([[3.0, 1.0, 3.0, 2.0]])
-    values, indices = x.topk_with_indices(3)
-    assert (values.tolist(), indices.tolist()) == ([[3, 3, 2]], [[0, 2, 3]])
-    assert x.topk(2, largest=False).tolist() == [[1, 2]]
-    assert x.topk(0).shape == (1, 0)
-    with pytest.raises(ShapeError, match="k is 5, but there are 4"):
-        x.topk(5)
-    assert [v.tolist() for v in x.max_with_indices(1)] == [[[3.0]], [[0]]]
 
 
 def test_unique_slices_in_order_of_appearance(backend):
