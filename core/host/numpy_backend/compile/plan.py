@@ -19,6 +19,7 @@ from .layout import channels_last
 from .lowering import lower
 from .memory import Memory, address
 from .paying import converted, pays
+from .spread import spread_scales
 from .steps import Step, Writer, lifetimes
 from .tracing import Tracing, Value, assembled, trace
 
@@ -120,6 +121,7 @@ class Plan:
         made = all(kind == "tensor" for kind, _ in _parts(self.structure))
         ends = self.input_arrays, self.root_arrays
         self.pays = bool(fixed) or not made or traced.shares or pays(writer, *ends, integers)
+        spread_scales(writer.steps, writer.buffers, kept)
         groups = grouped(writer.steps, writer.buffers, kept)
         self.steps: list[Step] = [s for group in groups for s in group]
         lifetimes(groups, writer.buffers, self.input_arrays, self.root_arrays)

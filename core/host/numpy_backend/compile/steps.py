@@ -297,6 +297,8 @@ class Writer:
             rank = args[-1].ndim
             args = tuple(in_order(a, rank) if isinstance(a, np.ndarray) else a for a in args)
         if self.repeats and isinstance(function, np.ufunc):
+            if args[-1].size == 1:  # NumPy takes 0.8 µs less in one axis
+                args = tuple(a.reshape(1) if isinstance(a, np.ndarray) and a.ndim > 1 else a for a in args)
             args = (*(self._repeated(a, args[-1]) for a in args[:-1]), args[-1])
         if function is np.negative:
             # NumPy 2.4 negates wrongly where elements lie 16 bytes apart and the results have gaps.
