@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from hashlib import sha256
+from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -22,18 +23,20 @@ from .graph_names import Unused, drop_unused, graphs_of, keep_only, names_read
 from .levels import Levels, levels_of
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
     from onnx import GraphProto, ModelProto, NodeProto, TensorProto
 
 KINDS = {*PRODUCTS} - {"ConvTranspose"}  # which no operator of integers computes
+FEWEST = 4  # multiplications of each number: with fewer, its range and rounding take longer than products of floats
 
 
 def quantized(
     model: ModelProto, keep: Collection[str] = (), chosen: Mapping[tuple[str, int], Levels] = {}
 ) -> ModelProto:  # fmt: skip
     """A copy of the prepared model (activations.py) in which every product and convolution with a constant float32
-    weight multiplies integers, in branches and bodies, too. keep: names of weights whose operators stay in floats;
-    chosen: the integers of weights, by name and axis of outputs, which are else the nearest. Raises UnsupportedError if
-    it is no valid ONNX."""
+    weight multiplies integers, in branches and bodies, too, if it multiplies each number of its input FEWEST times at
+    least. keep: names of weights whose operators stay in floats; chosen: the integers of weights, by name and axis of
+    outputs, which are else the nearest. Raises UnsupportedError if it is no valid ONNX."""
     import onnx
 
     found = onnx.ModelProto()
@@ -101,7 +104,7 @@ class _Writer:
             return None
         w = w.T if flags.get("transB") else w
         axis = PRODUCTS[node.op_type]
-        if not is_large(w.shape, axis) or not np.isfinite(w).all():
+        if not is_large(w.shape, axis) or not np.isfinite(w).all() or _multiplications(node, w) < FEWEST:
             return None
         own = axes[1 - axis if flags.get("transB") else axis]  # the outputs' axis in the initializer
         levels, scales = levels_of(w, axis, self.chosen.get((name, own)))
@@ -163,6 +166,14 @@ class _Writer:
                 self.main.initializer.append(numpy_helper.from_array(np.ascontiguousarray(x), stem + end))
             self.held[key] = [stem + end for end in ends]
         return self.held[key]
+
+
+def _multiplications(node: NodeProto, w: NDArray[Any]) -> float:
+    """How often a product multiplies each number of its input."""
+    if node.op_type != "Conv":
+        return w.shape[1]
+    options = {a.name: a.ints if a.type == 7 else a.i for a in node.attribute}
+    return w.size / (w.shape[1] * options.get("group", 1) * prod(options.get("strides", ())))
 
 
 def _constants(graph: GraphProto) -> dict[str, TensorProto]:

@@ -145,10 +145,40 @@ def test_what_no_operator_of_integers_computes_stays_in_float() -> None:
       z = Gemm<beta = 0.5>(t, v, s)
       p = MatMul(b, g)
       q = MatMul(t, k) }"""
-    model = with_weights(text, w=(8, 5), v=(8, 5), g=(3, 2, 5), k=(8, 2))
+    model = with_weights(text, w=(8, 5), v=(8, 5), g=(3, 2, 5), k=(8, 4))
     small = dynamic.quantized(model)
     assert [n.output[0] for n in small.graph.node if n.op_type == "MatMulInteger"] == ["q_sums"]
     assert "MatMulInteger" not in kinds(dynamic.quantized(model, keep=["k"]).graph)
+
+
+@pytest.mark.parametrize(
+    ("text", "shape", "integers"),
+    [
+        ("(float[2, 8] x) => (float y) { y = MatMul(x, w) }", (8, 4), True),
+        ("(float[2, 8] x) => (float y) { y = MatMul(x, w) }", (8, 3), False),
+        ("(float[2, 8] x) => (float y) { y = Gemm<transB = 1>(x, w) }", (1, 8), False),
+        ("(float[1, 8, 9] x) => (float y) { y = Conv(x, w) }", (1, 8, 1), False),
+        ("(float[1, 8, 9] x) => (float y) { y = Conv(x, w) }", (2, 8, 3), True),
+        ("(float[1, 8, 9] x) => (float y) { y = Conv<strides = [2]>(x, w) }", (2, 8, 3), False),
+        ("(float[1, 8, 9, 9] x) => (float y) { y = Conv<group = 8>(x, w) }", (8, 1, 3, 3), True),
+        ("(float[1, 8, 9, 9] x) => (float y) { y = Conv<group = 8, strides = [2, 2]>(x, w) }", (8, 1, 3, 3), False),
+    ],
+)
+def test_what_multiplies_each_number_a_few_times_stays_in_float(
+    text: str, shape: tuple[int, ...], integers: bool
+) -> None:
+    small = dynamic.quantized(with_weights(f"net {text}", w=shape))
+    assert ("DynamicQuantizeLinear" in kinds(small.graph)) == integers
+
+
+def test_a_plan_on_numpy_repeats_scales_over_a_few_short_rows() -> None:
+    text = "net (float[1, 4, 9] x) => (float y) { y = Conv<pads = [1, 1]>(x, w, b) }"
+    made = codegen.load(dynamic.quantized(with_weights(text, w=(40, 4, 3), b=(40,))), "numpy")
+    x = emberlet.asarray(RNG.normal(size=(1, 4, 9)).astype(np.float32))
+    planned = made.compile(backend="numpy")
+    np.testing.assert_array_equal(np.asarray(planned(x)), np.asarray(made(x)))
+    shapes = [{a.shape for a in step.args} - {()} for step in planned.plan(x).steps if step.function is np.multiply]
+    assert shapes == [{(1, 9, 40)}] * 2
 
 
 def test_a_plan_on_numpy_finds_the_range_of_one_tensor_once() -> None:
