@@ -159,6 +159,13 @@ def test_attentions_with_and_without_named_sizes_are_one_class() -> None:
     assert len(source.splitlines()) <= 108
 
 
+@pytest.mark.parametrize("name", ["speech_encoder", "speech_encoder_traced"])
+def test_an_exported_encoder_takes_its_lengths(name: str) -> None:
+    source = translate(HERE / name / "model.onnx", "net")[1].source
+    assert "kv_lengths=lengths, num_heads=4)" in source and "        for layer in self.layers:\n" in source
+    assert "F.where" not in source and "mask" not in source
+
+
 def _sharing(op: str) -> str:
     """The code of four layers that all read a value which the first computes from an input."""
     layers = " ".join(

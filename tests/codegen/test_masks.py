@@ -1,165 +1,20 @@
-"""Attention masks: derived facts about their elements hold, and attention without a removed mask is the same."""
+"""Attention masks: derived facts about their elements hold."""
 
 from __future__ import annotations
-
-from dataclasses import dataclass, field
 
 import numpy as np
 import onnx
 import pytest
-from emberlet.codegen.generation import translate
-from emberlet.codegen.ir.graph import Graph
 from emberlet.codegen.passes import PASSES, run_passes
-from emberlet.codegen.passes.masks import formulas
 from emberlet.codegen.passes.masks.formulas import All, Compared, Element, Negated, Number, Part, Term
 from emberlet.codegen.passes.masks.index_terms import Terms
 from emberlet.codegen.passes.rewriting import Walk, rewrite
 from emberlet.codegen.reader import read_model
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
-from onnx import TensorProto, helper, numpy_helper
+from onnx import numpy_helper
 from support.onnx_models import assert_same, generated, parse
 from support.rows import every
 
-SLOW = settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
 SIZES = {"A": 3, "B": 4}
-
-
-# -- terms ------------------------------------------------------------------------------------------------------------
-
-
-@dataclass
-class Builder:
-    """Nodes of integers and bools, each with the value it has."""
-
-    draw: st.DrawFn
-    nodes: list[onnx.NodeProto] = field(default_factory=list)
-    constants: dict[str, np.ndarray] = field(default_factory=dict)
-    values: dict[str, np.ndarray] = field(default_factory=dict)
-
-    def constant(self, value: object) -> str:
-        name = f"c{len(self.constants)}"
-        self.constants[name] = np.asarray(value, np.int64)
-        return name
-
-    def node(self, op: str, inputs: list[str], value: np.ndarray, **attributes: object) -> str:
-        name = f"v{len(self.nodes)}"
-        self.nodes.append(helper.make_node(op, inputs, [name], name=f"n{len(self.nodes)}", **attributes))
-        self.values[name] = value
-        return name
-
-    def pick(self, kind: str = "i") -> str | None:
-        found = sorted(n for n, v in self.values.items() if v.dtype.kind == kind)
-        return self.draw(st.sampled_from(found)) if found else None
-
-    def start(self) -> None:
-        """Ranges up to the sizes of the input, and its own bools."""
-        self.values["m"] = np.random.default_rng(0).integers(0, 2, tuple(SIZES.values())).astype(bool)
-        shape = self.node("Shape", ["m"], np.array(list(SIZES.values())))
-        for i, n in enumerate(SIZES.values()):
-            size = self.node("Gather", [shape, self.scalar(i)], np.array(n), axis=0)
-            self.node("Range", [self.scalar(0), size, self.scalar(1)], np.arange(n))
-            del self.values[size]
-        del self.values[shape]
-
-    def scalar(self, n: int) -> str:
-        name = self.constant(n)
-        self.constants[name] = np.array(n, np.int64)
-        return name
-
-    def step(self) -> None:
-        kind = self.draw(st.sampled_from(KINDS))
-        x = self.pick("b" if kind in ("logic", "not", "move bools", "flatten") else "i")
-        if x is None:
-            return
-        v = self.values[x]
-        if kind in ("move", "move bools"):
-            self.move(x, v)
-        elif kind == "number":
-            n = self.draw(st.integers(-2, 3))
-            op = self.draw(st.sampled_from(["Add", "Sub", "Mul"]))
-            ufunc = {"Add": np.add, "Sub": np.subtract, "Mul": np.multiply}[op]
-            self.node(op, [x, self.scalar(n)], ufunc(v, n))
-        elif kind in ("pair", "compare", "logic"):
-            self.pair(x, v, kind)
-        elif kind == "not":
-            self.node("Not", [x], ~v)
-        elif kind == "slice" and v.ndim and v.shape[0] > 1:
-            start = self.draw(st.integers(0, v.shape[0] - 1))
-            ends = [self.constant([start]), self.constant([1 << 40]), self.constant([0])]
-            self.node("Slice", [x, *ends], v[start:])
-        elif kind == "shift" and v.ndim and v.shape[-1] > 1:
-            axis = self.constant([v.ndim - 1])
-            first = self.node("Slice", [x, self.constant([0]), self.constant([1]), axis], v[..., :1])
-            less = self.node("Sub", [first, self.scalar(1)], v[..., :1] - 1)
-            self.node("Concat", [less, x], np.concatenate([v[..., :1] - 1, v], -1), axis=-1)
-        elif kind == "sum":
-            if v.ndim:
-                self.node("CumSum", [x, self.scalar(v.ndim - 1)], np.cumsum(v, -1))
-        elif kind == "gather":
-            self.gather(x, v)
-        elif kind == "flatten" and v.ndim == 2:
-            self.node("Reshape", [x, self.constant([-1])], v.reshape(-1))
-
-    def move(self, x: str, v: np.ndarray) -> None:
-        axis = self.draw(st.integers(0, v.ndim))
-        if self.draw(st.booleans()) and v.ndim < 4:
-            self.node("Unsqueeze", [x, self.constant([axis])], np.expand_dims(v, axis))
-        elif v.ndim > 1:
-            perm = self.draw(st.permutations(range(v.ndim)))
-            self.node("Transpose", [x], v.transpose(perm), perm=list(perm))
-
-    def pair(self, x: str, v: np.ndarray, kind: str) -> None:
-        y = self.pick(v.dtype.kind)
-        assert y is not None
-        try:
-            np.broadcast_shapes(v.shape, self.values[y].shape)
-        except ValueError:
-            return
-        ops = {
-            "pair": {"Add": np.add, "Sub": np.subtract},
-            "logic": {"And": np.logical_and, "Or": np.logical_or},
-            "compare": {
-                "Less": np.less,
-                "LessOrEqual": np.less_equal,
-                "Greater": np.greater,
-                "GreaterOrEqual": np.greater_equal,
-                "Equal": np.equal,
-            },
-        }[kind]
-        op = self.draw(st.sampled_from(sorted(ops)))
-        self.node(op, [x, y], ops[op](v, self.values[y]))
-
-    def gather(self, x: str, v: np.ndarray) -> None:
-        data = self.draw(st.sampled_from(sorted(self.values)))
-        d = self.values[data]
-        if d.ndim and v.size and v.min() >= 0 and v.max() < d.shape[0]:
-            self.node("Gather", [data, x], d[v], axis=0)
-
-
-KINDS = ["move", "move", "move bools", "number", "pair", "compare", "compare", "logic", "not", "slice", "shift", "sum",
-         "gather", "flatten"]  # fmt: skip
-
-
-@st.composite
-def graphs(draw: st.DrawFn) -> tuple[onnx.ModelProto, dict[str, np.ndarray]]:
-    builder = Builder(draw)
-    builder.start()
-    for _ in range(draw(st.integers(1, 12))):
-        builder.step()
-    graph = helper.make_graph(
-        builder.nodes,
-        "g",
-        [helper.make_tensor_value_info("m", TensorProto.BOOL, list(SIZES))],
-        [
-            helper.make_tensor_value_info(n, TensorProto.BOOL if v.dtype.kind == "b" else TensorProto.INT64, None)
-            for n, v in builder.values.items()
-            if n != "m"
-        ],
-        [numpy_helper.from_array(v, k) for k, v in builder.constants.items()],
-    )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
-    return model, builder.values
 
 
 def at(t: Term | Part, place: tuple[int, ...], arrays: dict[str, np.ndarray], sizes: dict[str, int]) -> int | bool:
@@ -189,123 +44,10 @@ def at(t: Term | Part, place: tuple[int, ...], arrays: dict[str, np.ndarray], si
             return other
 
 
-def named_sizes(graph: Graph, arrays: dict[str, np.ndarray]) -> dict[str, int]:
-    """The names and values of all sizes."""
-    out = dict(SIZES)
-    for node in graph.walk():
-        for o in node.outputs:
-            shape = getattr(o.type, "shape", None)
-            if o.name in arrays and shape is not None:
-                out |= {d: n for d, n in zip(shape, arrays[o.name].shape, strict=True) if isinstance(d, str)}
-    return out
-
-
-@SLOW
-@given(graphs())
-def test_terms_say_what_elements_are(case: tuple[onnx.ModelProto, dict[str, np.ndarray]]) -> None:
-    model, arrays = case
-    graph = PASSES["sizes"](read_model(model).graph)[0]
-    sizes = named_sizes(graph, arrays)
-    walks: list[Walk] = []
-    rewrite(graph, lambda node, walk: walks.append(walk))
-    terms = Terms(walks[0])
-    for o in (o for node in graph.nodes for o in node.outputs if o.name in arrays):
-        term, want = terms.of(o), arrays[o.name]
-        for place in np.ndindex(want.shape) if term is not None else ():
-            assert at(term, place, arrays, sizes) == want[place], (o.name, term)
-
-
-def test_numbers_are_polynomials() -> None:
-    i, n = formulas.index(0), formulas.size("n + 2")
-    assert n is not None
-    product = (i + formulas.constant(1)) * n - n
-    assert product == i * n
-    assert product.at([formulas.constant(3)]) == n.scaled(3)
-    assert (product - i * n).value == 0
-
-
-# -- attention --------------------------------------------------------------------------------------------------------
-
-HEAD = """g (float[N, 2, L, 4] q, float[N, 2, L, 4] k, float[N, 2, L, 4] v{more}) => (float[N, 2, L, 4] y)
-    <int64 zero = {{0}}, int64 one = {{1}}, int64 two = {{2}}, float none = {{0.0}}> {{
-    qs = Shape(q)  l = Gather<axis = 0>(qs, two)  ks = Shape(k)  t = Gather<axis = 0>(ks, two)
-    nn = Gather<axis = 0>(qs, zero)
-    p = Range(zero, l, one)  r = Range(zero, t, one)
-    rows = Unsqueeze(p, last)  {mask}
-    m = Where(see, none, low)  kt = Transpose<perm = [0, 1, 3, 2]>(k)
-    a = MatMul(q, kt)  b = Mul(a, half)  s = Add(b, m)  w = Softmax<axis = -1>(s)  y = MatMul(w, v)
-}}"""
-
-
-def model_of(mask: str, more: str = "", low: float = -3.4e38) -> onnx.ModelProto:
-    model = parse(HEAD.format(mask=mask, more=more), 21)
-    constants = {
-        "last": np.array([1]),
-        "minus": np.array([-1]),
-        "batch": np.array([1, 2, 3]),
-        "three": np.int64(3),
-        "low": np.float32(low),
-        "half": np.float32(0.5),
-        "heads": np.array([1, 2]),
-    }
-    model.graph.initializer.extend(numpy_helper.from_array(v, k) for k, v in constants.items())
-    return model
-
-
 def inputs_of(length: int) -> list[np.ndarray]:
     random = np.random.default_rng(0)
     return [random.standard_normal((3, 2, length, 4)).astype(np.float32) for _ in range(3)]
 
-
-def source_of(model: onnx.ModelProto, passes: list[str] | None = None) -> str:
-    return translate(model, "net", passes=passes)[1].source
-
-
-CAUSAL = "see = LessOrEqual(r, rows)"
-ALL = "x = Add(rows, r)  see = GreaterOrEqual(x, zero)"
-WINDOW = "b1 = LessOrEqual(r, rows)  d = Sub(rows, r)  b2 = Less(d, three)  see = And(b1, b2)"
-NEXT = "up = Add(rows, one)  see = Less(r, up)"
-
-
-@pytest.mark.parametrize("low", [-3.4e38, -np.inf])
-@pytest.mark.parametrize(
-    ("mask", "said"),
-    [(CAUSAL, "is_causal=True"), (NEXT, "is_causal=True"), (ALL, ""), (WINDOW, "is_causal=True, window=(2, None)")],
-)
-@pytest.mark.parametrize("length", [1, 2, 5])
-def test_a_mask_of_positions_is_an_option(mask: str, said: str, low: float, length: int) -> None:
-    model = model_of(mask, low=low)
-    source = source_of(model)
-    assert "F.attention(" in source and said in source and "F.where" not in source
-    assert ("is_causal" in source) == bool(said)
-    inputs = inputs_of(length)
-    assert_same(generated(model, inputs), generated(model, inputs, passes=[]), atol=2e-6)
-    assert "F.where" in source_of(model, [name for name in PASSES if name != "masks"])
-
-
-PADDING = """bs = Range(zero, nn, one)  b1 = Unsqueeze(bs, batch)  flat = Reshape(pad, minus)  pl = Mul(b1, l)
-    at = Add(pl, r)  got = Gather<axis = 0>(flat, at)  c1 = LessOrEqual(r, rows)  see = And(c1, got)"""
-
-
-def test_a_padding_mask_that_is_gathered_is_read_as_it_is() -> None:
-    """A query may see no key here, so the mask is kept, with one line per condition."""
-    model = model_of(PADDING, ", bool[N, L] pad")
-    source = source_of(model)
-    assert "F.take(" not in source and "F.gather" not in source and "is_causal" not in source
-    assert "F.logical_and(" in source
-    pad = np.ones((3, 5), bool)
-    pad[1, :2] = False
-    pad[2] = False
-    inputs = [*inputs_of(5), pad]
-    assert_same(generated(model, inputs), generated(model, inputs, passes=[]), atol=2e-6)
-
-
-def test_masks_are_worked_out_in_graphs_with_passes_alone() -> None:
-    graph = run_passes(read_model(model_of(CAUSAL)).graph)[0]
-    assert [n.op() for n in graph.nodes] == ["Attention"]
-
-
-# -- one operator at a time -------------------------------------------------------------------------------------------
 
 TABLES: dict[str, np.ndarray] = {
     "grid": np.array([[0, 1, 2, 3], [10, 11, 12, 13]]),

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from itertools import product
 from typing import Any
 
-import pytest
 from emberlet.codegen.passes.masks.formulas import (
     All,
     Bounds,
@@ -100,63 +99,6 @@ def test_with_known_sizes_alone_every_bound_is_found(seed: int) -> None:
         assert Bounds(SHAPE).never_negative(n) is (least >= 0), n
 
 
-def of(text: str) -> Number:
-    known: dict[str, Any] = {f"i{axis}": index(axis) for axis in range(5)}
-    known.update({name: size(name) for name in "SPT"}, one=constant(1), three=constant(3), four=constant(4))
-    found = eval(text, known)
-    assert isinstance(found, Number)
-    return found
-
-
-@pytest.mark.parametrize(
-    ("text", "never"),
-    [
-        ("S - one", True),  # a size of the shape is at least 1
-        ("P - one", False),  # another size may be 0
-        ("P", True),
-        ("P - i0", False),
-        ("S - one - i2", True),
-        ("S - i2", True),
-        ("S - one - one - i2", False),
-        ("S - one - i1", False),
-        ("P + S - one - i2", True),
-        ("three - i1", True),
-        ("three - one - i1", False),
-        ("four - i1 - i3", True),
-        ("i0 * i1", True),
-        ("i0 * i0", False),  # squares are not worked out
-        ("S * S - S * i2", True),
-        ("S * S - S - S * i2", True),
-        ("i2 * four - i1", False),
-        ("i2 * four + three - i1", True),
-        ("T - one", False),
-        ("three - i4", False),  # beyond the shape
-        ("three + i4", True),
-    ],
-)
-def test_the_least_values_of_numbers(text: str, never: bool) -> None:
-    assert Bounds(SHAPE).never_negative(of(text)) is never
-
-
-@pytest.mark.parametrize(
-    ("text", "equal", "settled"),
-    [
-        ("S - one - i2", False, True),
-        ("i2 - S", False, False),
-        ("i2 - i1", False, None),
-        ("three - three", True, True),
-        ("three", True, False),
-        ("i1 + one", True, False),
-        ("i2 - S", True, False),
-        ("i1", True, None),
-        ("S - one - i2", True, None),
-    ],
-)
-def test_a_comparison_that_is_always_or_never_true_is_settled(text: str, equal: bool, settled: bool | None) -> None:
-    t = Compared(of(text), equal)
-    assert Bounds(SHAPE).settled(t) == (t if settled is None else settled)
-
-
 @every("seed", range(60), share=4)
 def test_logic_is_simplified_without_another_value(seed: int) -> None:
     draw = random.Random(seed)
@@ -166,17 +108,3 @@ def test_logic_is_simplified_without_another_value(seed: int) -> None:
         x, y = truth_at(a, at, sizes), truth_at(b, at, sizes)
         got = {k: truth_at(t, at, sizes) for k, t in made.items()}
         assert got == {"both": x and y, "not": not x, "settled": x and y}
-
-
-def test_logic_of_what_is_known() -> None:
-    for x, y in product((True, False), repeat=2):
-        assert conjunction(x, y) is (x and y)
-        assert negated(x) is (not x)
-    for x in (True, False):
-        assert conjunction(x, SEES) == conjunction(SEES, x) == (SEES if x else False)
-    assert conjunction(SEES, SEES) == SEES
-    assert negated(negated(SEES)) == SEES
-    later = Compared(index(1), False)
-    assert conjunction(SEES, conjunction(later, SEES)) == All(frozenset((SEES, later)))
-    assert negated(later) == Compared(constant(-1) - index(1), False)
-    assert negated(Compared(index(1), True)) == Negated(Compared(index(1), True))

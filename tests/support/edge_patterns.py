@@ -15,14 +15,12 @@ from .pass_patterns import HALVES, INTS, NUMBERS, TURN
 
 @dataclass
 class Edge:
-    """A graph in ONNX's notation; of the constants only those it names are added. compared: whether its results are
-    compared too; they are not where they are drawn at random."""
+    """A graph in ONNX's notation; of the constants only those it names are added."""
 
     alone: str  # the pass in question
     text: str
     constants: dict[str, Any] = field(default_factory=dict)
     opset: int = 23
-    compared: bool = True
 
     def model(self) -> onnx.ModelProto:
         model = parse(f"g {self.text}", self.opset)
@@ -222,12 +220,6 @@ ATTENTION = {
         {END} }}""",
         SEEN,
     ),
-    "an open table from its second key on": Edge(
-        "attention",
-        f"{SAME} {CUT.format(keys=KEYS, end=END).replace('i0, h, i1', 'i1, far, i1')}",
-        SEEN,
-        compared=False,
-    ),
     **{
         f"an open table of keys {what}": Edge(
             "attention",
@@ -241,9 +233,6 @@ ATTENTION = {
     "an open table of one key": Edge(
         "attention", f"{SAME} {CUT.format(keys=KEYS, end=END)}", {"seen": np.ones((5, 1), bool)}
     ),
-    "an open table of two keys": Edge(
-        "attention", f"{SAME} {CUT.format(keys=KEYS, end=END)}", {"seen": np.ones((5, 2), bool)}, compared=False
-    ),
     "a score of -3e38": Edge(
         "attention",
         f"{SQUARE.replace('float', 'double')} {{ {KEYS}  s = Where(seen, a, edge)  {END} }}",
@@ -253,26 +242,6 @@ ATTENTION = {
         "attention",
         f"{SQUARE.replace('float', 'double')} {{ {KEYS}  s = Where(seen, a, edge)  {END} }}",
         {"seen": np.tril(np.ones((3, 3), bool)), "edge": np.float64(-2.999e38)},
-    ),
-    "a score of -10000 that is zero afterwards": Edge(
-        "attention",
-        f"{QKV.format(h=2, more=', bool[S, T] m')} {{ {KEYS}  s = Where(m, a, ten)  w = Softmax(s)  "
-        "z = Where(m, w, zero)  y = MatMul(z, v) }",
-        {"ten": np.float32(-1e4)},
-        compared=False,
-    ),
-    "a score of -9999 that is zero afterwards": Edge(
-        "attention",
-        f"{QKV.format(h=2, more=', bool[S, T] m')} {{ {KEYS}  s = Where(m, a, ten)  w = Softmax(s)  "
-        "z = Where(m, w, zero)  y = MatMul(z, v) }",
-        {"ten": np.float32(-9999)},
-        compared=False,
-    ),
-    "dropout that drops": Edge(
-        "attention",
-        f"{SQUARE} {{ {KEYS}  w = Softmax<axis = -1>(a)  d = Dropout(w, half, on)  y = MatMul(d, v) }}",
-        {"on": np.array(True)},
-        compared=False,
     ),
     "dropout that drops nothing": Edge(
         "attention",
@@ -369,12 +338,6 @@ HEADS = {
             attend="q3 = RotaryEmbedding(q2, c, s)  o = Attention(q3, k3, v2)",
         ),
         TWO,
-    ),
-    "heads of a number beside random numbers": Edge(
-        "heads",
-        APART.format(lead="B, L", more="", attend="z = RandomUniform<shape = [2]>()  o = Attention(q2, k3, v2)"),
-        TWO,
-        compared=False,
     ),
     "heads of other batches": Edge(
         "heads",

@@ -345,9 +345,6 @@ SHAPES = {
     "a size that two inputs have": Edge(
         "shapes", f"(float[N, L] x, float[L, N] z) => (int64[a] y) {{ {NAMED.format(x='z')} }}"
     ),
-    "a size whose name is a word of Python": Edge(
-        "shapes", f"(float[class, L] x) => (int64[a] y) {{ {NAMED.format(x='x')} }}", compared=False
-    ),
     **{
         f"a choice of {name}": Edge(
             "shapes",
@@ -389,25 +386,6 @@ SHAPES = {
             ("1", "e1 = Equal(h, i1)", "ones"),
         )
     },
-    "parts of a shape": Edge(
-        "shapes",
-        """(float[N, L, 4, 5] x) => (float[a] y, float[b] z) { h = Shape(x)
-        p, q = Split<axis = 0>(h, halves)  y = ConstantOfShape(p)  z = ConstantOfShape(q) }""",
-        {"halves": np.array([1, 3])},
-        compared=False,
-    ),
-    "parts of a shape that are not known": Edge(
-        "shapes",
-        """(float[2, 3] x, int64[2] given) => (int64[a] y, int64[b] z) { h = Shape(x)
-        p, q = Split<axis = 0>(h, given)  y = Neg(p)  z = Neg(q) }""",
-        compared=False,
-    ),
-    "a choice of unknown sizes": Edge(
-        "shapes",
-        """(float[?, 4] x, bool[?, 4] c) => (float[a, b] y) { h = Shape(x)  w = Expand(half, h)
-        y = Where(c, w, x) }""",
-        compared=False,
-    ),
     "parts of a tensor of sizes": Edge(
         "shapes",
         """(int64[4] h, float[N] x) => (int64[a] y, int64[b] z, int64[c] w) { p, q = Split<axis = 0>(h, halves)
