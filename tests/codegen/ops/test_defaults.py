@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import inspect
-import math
 from typing import Any
 
 import emberlet
-import numpy as np
 import onnx
 import pytest
 from conformance.cases import node_cases
@@ -15,10 +13,7 @@ from emberlet import functional as F
 from emberlet import nn
 from emberlet.codegen.generation import translate
 from emberlet.functional.elementwise.activations_by_name import ACTIVATIONS
-from emberlet.micro.builder.functions import _BELOW_ONE, FUNCTIONS
-from emberlet.micro.builder.vectorized import evaluate
 from onnx import helper
-from support.rows import every
 
 
 def spelled_out(model: onnx.ModelProto) -> onnx.ModelProto | None:
@@ -84,50 +79,6 @@ def test_a_layer_has_its_functions_defaults(name):
     assert {k: v for k, v in found.items() if v is not inspect.Parameter.empty} == {
         k: wanted[k] for k in found if k in wanted
     }
-
-
-# Functions that micro computes itself: name -> the same function of F of x and the parameters, and values for these.
-OF_MICRO = {
-    "affine": (lambda x, a, b: x * a + b, 2),
-    "clip": (lambda x, a, b: F.clip(x, a, b), 2),
-    "gelu_tanh": (lambda x: F.gelu(x, "tanh"), 0),
-    "pow": (lambda x, a: abs(x) ** a, 1),
-    "log": (lambda x: F.log(abs(x) + 0.1), 0),
-    "sqrt": (lambda x: F.sqrt(abs(x)), 0),
-    "asin": (lambda x: F.asin(F.clip(x, -1, 1)), 0),
-    "acos": (lambda x: F.acos(F.clip(x, -1, 1)), 0),
-    "acosh": (lambda x: F.acosh(F.clip(x, 1)), 0),
-    "atanh": (lambda x: F.atanh(F.clip(x, -_BELOW_ONE, _BELOW_ONE)), 0),
-    "shrink": (lambda x, bias, threshold: F.shrink(x, threshold, bias), 2),
-    "greater": (lambda x, a: (x > a).astype("float64"), 1),
-    "greater_equal": (lambda x, a: (x >= a).astype("float64"), 1),
-    "less": (lambda x, a: (x < a).astype("float64"), 1),
-    "less_equal": (lambda x, a: (x <= a).astype("float64"), 1),
-    "equal": (lambda x, a: (x == a).astype("float64"), 1),
-    "nonzero": (lambda x: (x != 0).astype("float64"), 0),
-    "isnan": (lambda x: F.isnan(x).astype("float64"), 0),
-    "inverse": (lambda x: 1 / x, 0),
-}
-SHIFTED = {"pow": lambda v: np.abs(v), "log": lambda v: np.abs(v) + 0.1, "sqrt": lambda v: np.abs(v)}
-
-
-@every("name", FUNCTIONS)
-def test_micro_means_what_the_functional_layer_means(name):
-    """The lines of each function of micro, computed by NumPy and run as a program, compared with F at random points."""
-    draw = np.random.default_rng(len(name))
-    function, count = OF_MICRO.get(name, (getattr(F, name, None), None))
-    if count is None:
-        count = max((line.count("{1}") and 2) or (line.count("{0}") and 1) for line in FUNCTIONS[name])
-    for _ in range(20):
-        parameters = sorted(float(p) for p in draw.uniform(0.1, 1.5, count))
-        v = np.float64(np.float32(draw.normal(scale=4)))
-        expected = function(emberlet.asarray(float(v), dtype="float64", backend="numpy"), *parameters).item()
-        point = SHIFTED.get(name, lambda v: v)(v)
-        lines = [line.format(*parameters) for line in FUNCTIONS[name]]
-        assert evaluate(lines, "v", v=np.asarray(point)) == pytest.approx(expected, rel=1e-9, abs=1e-12)
-        names = {**vars(math), "v": float(point), "abs": abs, "float": float, "int": int}
-        exec("\n".join(lines), names)
-        assert names["v"] == pytest.approx(expected, rel=1e-6, abs=1e-6)
 
 
 @pytest.mark.parametrize("name", ACTIVATIONS)

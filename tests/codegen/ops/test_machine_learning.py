@@ -11,7 +11,7 @@ import pytest
 from emberlet.codegen import load
 from emberlet.codegen.generation import translate
 from emberlet.codegen.onnx_backend import to_array, to_tensor
-from emberlet.errors import EmberletError, IndexingError, ModelError
+from emberlet.errors import EmberletError, IndexingError
 from onnx import helper
 from support import machine_learning
 from support.machine_learning import Array, forest, one_node, svm, with_maps
@@ -227,53 +227,6 @@ def test_all_of_it_on_a_gpu() -> None:
 
 
 # -- what cannot be ---------------------------------------------------------------------------------------------------
-
-
-def test_trees_that_go_round_or_nowhere_are_refused() -> None:
-    given = forest("target", [0], False)
-    ring = {**given, "nodes_truenodeids": [0, *given["nodes_truenodeids"][1:]]}
-    with pytest.raises(ModelError, match="a tree contains a cycle"):
-        load(one_node("TreeEnsembleRegressor", [X], n_targets=1, **ring))
-    nowhere = {**given, "nodes_truenodeids": [99, *given["nodes_truenodeids"][1:]]}
-    with pytest.raises(ModelError, match=r"tree 0.*node 99"):
-        load(one_node("TreeEnsembleRegressor", [X], n_targets=1, **nowhere))
-    wide = {**given, "nodes_featureids": [9, *given["nodes_featureids"][1:]]}
-    with pytest.raises(ModelError, match=r"4.*number 9"):
-        load(one_node("TreeEnsembleRegressor", [X], n_targets=1, **wide))
-    with pytest.raises(ModelError, match=r"1099511627776.*expected 1.*1048576"):
-        load(one_node("TreeEnsembleRegressor", [X], n_targets=1 << 40, **given))
-    newer: dict[str, Any] = {
-        "nodes_splits": helper.make_tensor("s", 1, [1], [0.5]),
-        "nodes_modes": helper.make_tensor("m", 2, [1], [0]),
-        "leaf_weights": helper.make_tensor("w", 1, [1], [1.0]),
-        **{f"nodes_{k}": [0] for k in ("featureids", "truenodeids", "falsenodeids", "trueleafs")},
-        **{"nodes_falseleafs": [1], "leaf_targetids": [0], "tree_roots": [0], "n_targets": 1},
-    }
-    with pytest.raises(ModelError, match="a tree contains a cycle"):
-        load(one_node("TreeEnsemble", [X], version=5, **newer))
-
-
-@pytest.mark.parametrize(
-    ("op", "attributes", "problem"),
-    [
-        ("Scaler", {"offset": [1.0, 2.0], "scale": [1.0]}, "offset has 2 numbers for 4 features"),
-        ("Imputer", {}, "has 0 replacement values of float32"),
-        ("LinearRegressor", {"coefficients": [1.0] * 3}, "its input has 4 features, its coefficients are for 3"),
-        ("LinearClassifier", {"coefficients": [1.0] * 8}, "has neither classlabels_ints nor classlabels_strings"),
-        ("LinearClassifier", {"coefficients": [1.0] * 4, "classlabels_ints": [3]}, "the only label is 3"),
-        ("LinearClassifier", {"coefficients": [1.0] * 4, "classlabels_strings": ["no"]}, "the only label is 'no'"),
-        ("TreeEnsembleClassifier", forest("class", [0], True) | {"classlabels_int64s": [3]}, "the only label is 3"),
-        ("SVMClassifier", {"coefficients": [1.0], "rho": [1.0], "classlabels_ints": [3]}, "the only label is 3"),
-        ("SVMRegressor", {"coefficients": [1.0], "rho": [1.0, 2.0]}, "2 rho"),
-        ("OneHotEncoder", {"cats_strings": ["a"]}, "its categories are not values of a tensor of float32"),
-        ("ZipMap", {"classlabels_int64s": [1]}, "1 labels for 4 columns"),
-        ("DictVectorizer", {"int64_vocabulary": [1]}, "its input is not a map"),
-    ],
-)
-def test_what_does_not_fit_is_refused(op: str, attributes: dict[str, Any], problem: str) -> None:
-    outputs = 2 if op.endswith("Classifier") else 1
-    with pytest.raises(ModelError, match=problem):
-        load(one_node(op, [X], outputs, **attributes))
 
 
 @pytest.mark.parametrize("model", machine_learning.models(), ids=lambda m: m.graph.node[0].op_type)

@@ -94,38 +94,11 @@ def test_group_norm(channels_last: int, activation: int) -> None:
 # -- products ---------------------------------------------------------------------------------------------------------
 
 
-def test_fused_mat_mul_with_a_constant_matrix_is_a_layer() -> None:
-    a, b = normal(32, 2, 3, 4), normal(33, 6, 4)
-    check("FusedMatMul", [a, b], constants=(1,), transB=1, alpha=2.0)
-    check("TransposeMatMul", [a, b], constants=(1,), transB=1)
-    check("FusedMatMul", [normal(34, 4), normal(35, 4, 3)])
-
-
 def test_fused_mat_mul_and_an_activation() -> None:
     a, b = normal(28, 2, 3, 4), normal(29, 4, 5)
     z = 0.5 * (a @ b)
     given = {"activation": "LeakyRelu", "activation_alpha": 0.1, "alpha": 0.5}
     check("FusedMatMulActivation", [a, b], constants=(1,), want=[np.where(z < 0, z * 0.1, z).astype(F32)], **given)
-
-
-ACTIVATIONS: list[tuple[str, list[float]]] = [
-    ("Elu", [0.5]),
-    ("HardSigmoid", [0.25, 0.4]),
-    ("LeakyRelu", [0.1]),
-    ("Relu", []),
-    ("Sigmoid", []),
-    ("Softplus", []),
-    ("Softsign", []),
-    ("Tanh", []),
-    ("ThresholdedRelu", [0.2]),
-]
-
-
-@pytest.mark.parametrize(("name", "parameters"), ACTIVATIONS)
-def test_fused_gemm_with_each_activation(name: str, parameters: list[float]) -> None:
-    given = dict(zip(("activation_alpha", "activation_beta"), parameters, strict=False))
-    inputs = [normal(36, 3, 4), normal(37, 4, 5), normal(38, 5)]
-    check("FusedGemm", inputs, constants=(1, 2), activation=name, **given)
 
 
 @pytest.mark.parametrize("op", ["NhwcConv", "NhwcFusedConv"])
@@ -207,11 +180,6 @@ def test_an_activation_with_too_many_parameters_is_refused(name: str, most: int)
     model = one_node("FusedConv", [x, w], (F32,), (1,), activation=name, activation_params=parameters)
     with pytest.raises(ModelError, match=f"'{name}' has {most} parameters, found {most + 1}"):
         load(model)
-
-
-def test_an_operator_nobody_knows_is_named() -> None:
-    with pytest.raises(ModelError, match=r"com.microsoft.Wonder\)"):
-        load(one_node("Wonder", [normal(1, 2)], (F32,)))
 
 
 def test_the_page_about_com_microsoft_lists_what_there_is() -> None:

@@ -231,8 +231,6 @@ def test_what_is_not_supported_is_named(attributes: dict[str, int], said: str) -
         ({"sliding_window_cache": 1}, "attribute 'sliding_window_cache' is 1; supported is 0"),
         ({"k_quant_type": "PER_TENSOR"}, "attribute 'k_quant_type' is 'PER_TENSOR', expected one of NONE"),
         ({"v_quant_type": "PER_CHANNEL"}, "attribute 'v_quant_type' is 'PER_CHANNEL', expected one of NONE"),
-        ({"causal": 0}, "attribute 'causal' is 0; supported is 1"),
-        ({"do_rotary": 1}, r"there are no cosines and sines \(inputs 7 and 8\) to rotate by"),
         ({"surprise": 1}, "'surprise', which is not known"),
     ],
 )
@@ -241,13 +239,6 @@ def test_grouped_attention_that_is_not_computed_is_refused(attributes: dict[str,
     inputs = [*heads, None, None, np.array([2], np.int32), np.array(3, np.int32)]
     with pytest.raises(ModelError, match=said):
         load(one_node("GroupQueryAttention", inputs, FLOATS[:1], num_heads=HEADS, kv_num_heads=KV_HEADS, **attributes))
-
-
-def test_a_quantized_cache_is_refused() -> None:
-    heads = [normal(i, 1, 3, n * GQA_SIZE) for i, n in enumerate((HEADS, KV_HEADS, KV_HEADS))]
-    inputs = [*heads, None, None, np.array([2], np.int32), np.array(3, np.int32), *[None] * 5, normal(9, 1)]
-    with pytest.raises(ModelError, match="input 12, k_scale"):
-        load(one_node("GroupQueryAttention", inputs, FLOATS[:1], num_heads=HEADS, kv_num_heads=KV_HEADS))
 
 
 def test_too_few_inputs_are_counted() -> None:

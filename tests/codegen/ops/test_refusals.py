@@ -204,6 +204,11 @@ REFUSED: list[tuple[str, list[Any], dict[str, Any], str]] = [
     ("ml.Imputer", ["int32[2]"], {"imputed_value_int64s": [1 << 31], "replaced_value_int64": 0}, "do not fit int32"),
     ("ml.Imputer", ["uint8[2]"], {"imputed_value_int64s": [1]}, "takes float32, float64, int32 or int64"),
     ("ml.Imputer", [X2], {"imputed_value_floats": [1.0, 2.0]}, "has 2 replacement values of float32 for 3 features"),
+    ("ml.Scaler", [X2], {"offset": [1.0, 2.0], "scale": [1.0]}, "offset has 2 numbers for 3 features"),
+    ("ml.OneHotEncoder", [X2], {"cats_strings": ["a"]}, "its categories are not values of a tensor of float32"),
+    ("ml.ZipMap", [X2], {"classlabels_int64s": [1]}, "1 labels for 3 columns"),
+    ("ml.DictVectorizer", [X2], {"int64_vocabulary": [1]}, "its input is not a map"),
+    ("ml.TreeEnsembleRegressor", [X2], {**OLD, "nodes_truenodeids": [0, 0, 0]}, "a tree contains a cycle"),
     # texts
     ("RegexFullMatch", ["string[2]"], {"pattern": "("}, "is not a regular expression"),
     ("RegexFullMatch", ["string[2]"], {"pattern": "a" * 65537}, "has 65537 characters; at most 65536"),

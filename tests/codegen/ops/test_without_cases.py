@@ -47,24 +47,6 @@ def test_6_bit_floats_are_cast_and_quantized_as_by_the_reference(kind: str, raw:
         np.testing.assert_array_equal(g.view(np.uint8), v.view(np.uint8))
 
 
-@pytest.mark.parametrize("axis", [0, 1, -1])
-@pytest.mark.parametrize("new", [0, 1])
-def test_concat_from_sequence(axis: int, new: int) -> None:
-    text = """g (float[2, 3] a, float[2, 3] b, float[2, 3] c) => (float[...] y) {
-        s = SequenceConstruct(a, b, c)  y = ConcatFromSequence<axis = %d, new_axis = %d>(s)
-    }"""
-    model = parse((text % (axis, new)).replace("float[...]", "float[p, q, r]" if new else "float[p, q]"))
-    check(model, normal(2, 3), normal(2, 3), normal(2, 3))
-
-
-@pytest.mark.parametrize("at", ["", "0", "1", "-2"])
-def test_sequence_erase(at: str) -> None:
-    text = """g (float[2] a, float[2] b, float[2] c) => (float[p] y) <int64 at = {%s}> {
-        s = SequenceConstruct(a, b, c)  t = SequenceErase(s%s)  y = ConcatFromSequence<axis = 0>(t)
-    }"""
-    check(parse(text % (at or "0", ", at" if at else "")), normal(2), normal(2), normal(2))
-
-
 def test_max_roi_pool() -> None:
     text = """g (float[2, 3, 8, 9] x, float[3, 5] rois) => (float[a, b, c, d] y) {
         y = MaxRoiPool<pooled_shape = [2, 3], spatial_scale = 0.5>(x, rois)
