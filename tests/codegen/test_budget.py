@@ -163,16 +163,3 @@ def test_the_work_of_joining_statements_grows_with_their_number(monkeypatch: pyt
         translate(computing(levels).SerializeToString())
         taken.append(calls[0])
     assert taken[1] < 6 * taken[0]
-
-
-def test_a_budget_is_spent_to_its_last_element_and_unit_of_work() -> None:
-    for elements, work, enough in ((10, 5, True), (11, 5, False), (10, 6, False)):
-        left = budget.Budget(10, budget.CALL + 15, float("inf"))
-        if enough:
-            left.take(elements, work)
-            assert left.work == 0
-        else:
-            with pytest.raises(budget.Exceeded):
-                left.take(elements, work)
-    with pytest.raises(budget.Exceeded):
-        budget.Budget(10, 1 << 20, float("-inf")).take(1)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import ast
-import math
 import random
-import re
 from typing import Any
 
 import pytest
@@ -25,7 +23,6 @@ from emberlet.codegen.emit.expression import (
     Tuple,
     Unary,
     flat,
-    float_literal,
     lift,
     string_literal,
 )
@@ -112,35 +109,6 @@ def test_the_text_of_an_expression_is_parsed_as_that_expression(seed: int) -> No
         assert text.count("(") <= ast.unparse(tree).count("(") + text.count("**") + text.count(".shape"), text
 
 
-def test_operators_within_operators_have_pythons_parentheses() -> None:
-    """Every pair, on each side."""
-    x, y, z = map(Name, "xyz")
-    every = [*OPERATORS, *COMPARISONS, "and", "or"]
-    made: list[tuple[Expr, str, str, str]] = []
-    for op in every:
-        for inner in every:
-            made.append((Binary(op, Binary(inner, x, y), z), f"(x {inner} y)", op, "z"))
-            made.append((Binary(op, x, Binary(inner, y, z)), "x", op, f"(y {inner} z)"))
-        for unary in ("-", "~", "not "):
-            made.append((Binary(op, Unary(unary.strip(), x), z), f"({unary}x)", op, "z"))
-            made.append((Binary(op, x, Unary(unary.strip(), z)), "x", op, f"({unary}z)"))
-            made.append((Unary(unary.strip(), Binary(op, x, y)), "", unary, f"(x {op} y)"))
-        made.append((Binary(op, Conditional(x, y, z), x), "(y if x else z)", op, "x"))
-        made.append((Binary(op, x, Conditional(x, y, z)), "x", op, "(y if x else z)"))
-        made.append((Conditional(Binary(op, x, y), z, Binary(op, y, x)), f"z if x {op} y", "else", f"(y {op} x)"))
-    for e, left, op, right in made:
-        text = flat(e)
-        whole = ast.dump(ast.parse(f"{left} {op} {right}".strip(), mode="eval"))
-        joined = op in ("and", "or") and (f" {op} " in left or f" {op} " in right)  # Python's tree has one list of both
-        assert joined or ast.dump(ast.parse(text, mode="eval")) == whole, text
-        try:
-            needed = ast.dump(ast.parse(re.sub(r"[()]", "", text), mode="eval")) != whole
-        except SyntaxError:
-            needed = True
-        power = op == "**" and right in ("(-z)", "(~z)")  # which are easier to read in parentheses
-        assert joined or ("(" in text) is (needed or power), text
-
-
 @pytest.mark.parametrize(
     ("value", "text"),
     [
@@ -152,11 +120,6 @@ def test_operators_within_operators_have_pythons_parentheses() -> None:
 )  # fmt: skip
 def test_data_are_literals(value: Any, text: str) -> None:
     assert flat(lift(value)) == text
-
-
-def test_a_float_that_is_no_number_is_called_by_name() -> None:
-    found = eval(flat(float_literal(float("nan"))))
-    assert math.isnan(found)
 
 
 @given(st.text())
@@ -175,12 +138,6 @@ def test_any_text_is_a_literal(text: str) -> None:
 def test_texts_have_double_quotes_unless_single_ones_need_fewer_escapes(text: str, literal: str) -> None:
     assert string_literal(text) == literal
     assert ast.literal_eval(literal) == text
-
-
-def of(source: str) -> Expr:
-    from support.expressions import expression
-
-    return expression(ast.parse(source, mode="eval").body)
 
 
 # -- lists of constructors

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from emberlet import dtypes
 from emberlet.codegen.checkpoint_names import Folded, is_parameter_name, metadata_entry
-from emberlet.codegen.evaluation import SMALL, known, named, uniform
-from emberlet.codegen.ir.argument import ABSENT, Argument, Constant
+from emberlet.codegen.evaluation import SMALL, known, uniform
+from emberlet.codegen.ir.argument import Argument, Constant
 from emberlet.codegen.ir.types import ScalarType, ShapeType, TensorType
 from emberlet.codegen.ir.value import Fill, Inline, Transposed, Value
 from emberlet.codegen.ops import REGISTRY
@@ -37,10 +37,6 @@ def held(array: Any, dtype: Any = F, origin: Any = None) -> Value:
 def test_equal_elements_become_a_fill(array: Any, dtype: Any, fill: Any) -> None:
     found = uniform(array.tobytes(), dtype, array.size)
     assert found == (Inline(array.tobytes()) if fill is None else Fill(fill))
-
-
-def test_narrow_elements_stay_bytes() -> None:
-    assert uniform(b"\x11", dtypes.int4, 2) == Inline(b"\x11")
 
 
 def made(operator: str, *inputs: Argument, outputs: int = 1, **attributes: Any) -> Any:
@@ -73,22 +69,6 @@ def test_what_depends_on_small_constants_is_computed_when_read(node: Any, value:
     assert (found is None) if value is None else found.list() == value
     if value is None:
         assert isinstance(node.outputs[0].type, TensorType | ScalarType | ShapeType)
-
-
-def test_a_computed_constant_is_told_from_others_by_how_it_was_computed() -> None:
-    one, two = made("Neg", constant(np.float32([1, 2]))), made("Abs", constant(np.float32([-1, -2])))
-    assert one.outputs[0].value.origin not in (None, two.outputs[0].value.origin)
-    node, value = one, held(np.float32([1, 2]))
-    assert named(node, 0, None) is None
-    assert named(node, 0, held(np.ones(2, np.float32), origin="w")).origin == "w"  # type: ignore[union-attr]
-    assert named(node, 0, Value(F, (2,), Fill(0.0))).origin is None  # type: ignore[union-attr]
-    assert named(node, 0, value).origin != named(node, 1, value).origin  # type: ignore[union-attr]
-
-
-def test_an_input_that_is_left_out_does_not_keep_a_node_from_being_computed() -> None:
-    x = constant(np.float32([-5, 5]))
-    high = Argument("h", TensorType(F, ()), Constant(Value(F, (), Fill(1.0))))
-    assert made("Clip", x, ABSENT, high).outputs[0].value.list() == [-5.0, 1.0]
 
 
 # -- names in checkpoints ---------------------------------------------------------------------------------------------

@@ -8,11 +8,8 @@ from typing import Any
 import emberlet
 import numpy as np
 import pytest
-from emberlet import dtypes
-from emberlet.backend import get_backend
 from emberlet.codegen import generate, load
 from emberlet.errors import DTypeError, EmberletError, ShapeError
-from emberlet.tensor_data import TensorData
 from support.onnx_models import parse
 from support.rows import every
 
@@ -176,15 +173,6 @@ def test_weights_that_were_never_set_are_drawn_once_for_both(wgpu_adapter: objec
     assert np.asarray(compiled(x=x)).shape == (2, 3)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "int64", "bool", "bfloat16", "string"])
-def test_numpy_takes_the_data_of_any_result(dtype: str) -> None:
-    values = ["a", "b"] if dtype == "string" else [1, 0]
-    data = get_backend("python").from_list(values, dtypes.dtype(dtype), (2,)).to_data()
-    assert isinstance(data, TensorData)
-    array = np.asarray(data)
-    assert array.shape == (2,) and (dtype == "string" or array.dtype.name == dtype)
-
-
 # -- what is given belongs to the caller ------------------------------------------------------------------------------
 
 
@@ -231,32 +219,6 @@ def test_assigning_to_a_result_leaves_the_weights_as_they_are(
 
 
 # -- the cost of a call -----------------------------------------------------------------------------------------------
-
-
-def test_the_first_parameter_is_found_wherever_it_lies() -> None:
-    """The fast search finds named_params' first parameter, in lists, in dicts and below children that refer to
-    parents."""
-    from emberlet import nn
-    from emberlet.host.models.calls import first_param
-
-    def weight() -> Any:
-        return nn.Param(emberlet.zeros((1,), backend="python"))
-
-    class Holder(nn.Module):
-        def __init__(self, **fields: Any) -> None:
-            self.__dict__.update(fields)
-
-    parent = Holder(sizes=(1, 2), none=None)
-    parent.child = Holder(parent=parent, weight=weight())
-    deep = Holder(weight=weight())
-    for _ in range(12):
-        deep = Holder(name="deep", inner=[{"a": deep}])
-    cases = [
-        Holder(), Holder(sizes=(3, 3), weight=weight()), Holder(empty=[], items=[(weight(), weight())]), parent, deep,
-        Holder(child=Holder(), by_name={"a": 1, "b": Holder(weight=weight())}, last=weight()),
-    ]  # fmt: skip
-    for module in cases:
-        assert first_param(module) is next((p for _, p in module.named_params()), None)
 
 
 class LikeTorch:

@@ -9,19 +9,17 @@ import pytest
 from emberlet import dtypes
 from emberlet.codegen.ir import sizes
 from emberlet.codegen.ir.argument import ABSENT, Argument, Constant
-from emberlet.codegen.ir.keys import _config_key, node_key, trainable
+from emberlet.codegen.ir.keys import node_key
 from emberlet.codegen.ir.problem import Problem
-from emberlet.codegen.ir.types import OptionalType, ScalarType, SequenceType, ShapeType, TensorType, is_size, product
+from emberlet.codegen.ir.types import TensorType
 from emberlet.codegen.ir.value import (
     SMALL,
     Fill,
     Inline,
     Stored,
-    Text,
     Transposed,
     Value,
     ints_value,
-    scalar_value,
     text_value,
 )
 from emberlet.codegen.ops import REGISTRY
@@ -39,38 +37,6 @@ MATRIX = np.arange(6, dtype=np.float32).reshape(2, 3)
 
 
 # -- constants --------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("value", "want"),
-    [
-        (held(MATRIX), [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]),
-        (Value(F, (2,), Fill(0.1)), [0.1, 0.1]),  # as it was given, not as float32 rounds it
-        (Value(dtypes.string, (2,), Text(("a", "b"))), ["a", "b"]),
-        (Value(I64, (2,), Stored(lambda: np.array([7, 8]).tobytes(), "k")), [7, 8]),
-        (ints_value((3, -1)), [3, -1]),
-        (ints_value(()), []),
-        (scalar_value(2.5, F), [2.5]),
-    ],
-)
-def test_the_elements_of_a_constant_need_no_backend(value: Value, want: list[Any], monkeypatch: Any) -> None:
-    """Which would have to be imported."""
-    monkeypatch.setattr("emberlet.backend.get_backend", None)
-    assert value.list() == want
-    assert value.size == len(want)
-
-
-@pytest.mark.parametrize(
-    ("dtype", "data", "want"),
-    [
-        (dtypes.bool, b"\1\0\1", [True, False, True]),
-        (dtypes.int4, b"\x21\x0f", [1, 2, -1]),
-        (dtypes.bfloat16, b"\x80\x3f\x00\x40\x00\xbf", [1.0, 2.0, -0.5]),
-    ],
-)
-def test_elements_without_a_code_of_their_own_are_read_too(dtype: Any, data: bytes, want: list[Any]) -> None:
-    found = Value(dtype, (3,), Inline(data)).list()
-    assert found == want and [type(v) for v in found] == [type(v) for v in want]
 
 
 @pytest.mark.parametrize(
@@ -94,44 +60,6 @@ def test_a_transposed_matrix_has_its_elements_turned(dtype: str, shape: tuple[in
     matrix = (np.arange(shape[0] * shape[1]) % 251).astype(dtype).reshape(shape)
     turned = Value(getattr(dtypes, dtype), shape[::-1], Transposed(held(matrix, getattr(dtypes, dtype))))
     assert bytes(turned.raw()) == matrix.T.tobytes()
-
-
-def test_a_matrix_of_many_elements_is_turned_without_a_backend(monkeypatch: Any) -> None:
-    monkeypatch.setattr("emberlet.backend.get_backend", None)
-    matrix = np.ones((256, 256), np.float32)
-    assert len(bytes(Value(F, (256, 256), Transposed(held(matrix))).raw())) == 4 * SMALL
-
-
-def test_a_narrow_matrix_is_turned_too() -> None:
-    turned = Value(dtypes.int4, (2, 2), Transposed(Value(dtypes.int4, (2, 2), Inline(b"\x21\x43"))))
-    assert turned.list() == [1, 3, 2, 4]
-
-
-@pytest.mark.parametrize(
-    ("value", "method", "words"),
-    [
-        (scalar_value(1.5, F), "ints", "expected integers, found a constant of dtype float32"),
-        (scalar_value(True, dtypes.bool), "ints", "expected integers, found a constant of dtype bool"),
-        (ints_value((1, 2)), "item", r"expected one element, found a constant of shape \(2,\)"),
-        (ints_value(()), "item", r"expected one element, found a constant of shape \(0,\)"),
-        (text_value(("a",)), "raw", "a string tensor has no bytes"),
-    ],
-)
-def test_what_a_constant_does_not_hold_is_refused(value: Value, method: str, words: str) -> None:
-    with pytest.raises(Problem, match=words):
-        getattr(value, method)()
-
-
-def test_integers_out_of_range_are_refused() -> None:
-    assert ints_value((255, 0), dtypes.uint8).ints() == (255, 0)
-    with pytest.raises(Problem, match="makes integers that do not fit uint8"):
-        ints_value((256,), dtypes.uint8)
-
-
-def test_texts_have_the_shape_that_is_given() -> None:
-    assert text_value(("a", "b")).shape == (2,)
-    assert text_value(("a", "b"), (1, 2)).shape == (1, 2)
-    assert text_value(("a",), ()).item() == "a"
 
 
 # -- keys -------------------------------------------------------------------------------------------------------------
@@ -176,18 +104,6 @@ def test_two_constants_are_the_same_by_their_origin_and_by_their_content(
 ) -> None:
     assert (a.key() == b.key()) is keys
     assert (a.content() == b.content()) is contents
-
-
-@pytest.mark.parametrize(
-    ("dtype", "may"),
-    [
-        ("float32", True), ("float64", True), ("float16", True), ("bfloat16", True), ("int8", True), ("uint8", True),
-        ("int4", True), ("bool", False), ("int16", False), ("int32", False), ("int64", False),
-    ],
-)  # fmt: skip
-def test_what_may_be_a_weight(dtype: str, may: bool) -> None:
-    assert trainable(Value(getattr(dtypes, dtype), (1,), Fill(0))) is may
-    assert trainable(Value(getattr(dtypes, dtype), (), Fill(0))) is False
 
 
 def argument(name: str, value: Value | None = None, shape: Any = (2, 3)) -> Argument:
@@ -241,13 +157,6 @@ def test_an_output_that_is_left_out_makes_another_node() -> None:
     assert node_key(node("TopK", X, k, outputs=both)) != node_key(node("TopK", X, k, outputs=one))
 
 
-def test_configs_are_compared_by_type_and_value() -> None:
-    assert _config_key((1.0, (held(MATRIX), "a"))) == _config_key((1.0, (held(MATRIX), "a")))
-    assert _config_key(0.0) != _config_key(-0.0)
-    assert _config_key((held(MATRIX),)) != _config_key((held(MATRIX + 1),))
-    assert _config_key(F) == F
-
-
 # -- nodes ------------------------------------------------------------------------------------------------------------
 
 
@@ -274,39 +183,6 @@ def test_a_result_has_at_most_64_axes(rank: int, fits: bool) -> None:
 # -- sizes ------------------------------------------------------------------------------------------------------------
 
 
-def polynomial(sum_of: dict[str, int] | None) -> dict[tuple[str, ...], int] | None:
-    """A sum, {name: coefficient}, with its constant under ""."""
-    return None if sum_of is None else {(name,) if name else (): n for name, n in sum_of.items() if n}
-
-
-@pytest.mark.parametrize(
-    ("size", "want"),
-    [
-        (3, {"": 3}), (0, {"": 0}), (None, None), ("a", {"a": 1}), ("2*a", {"a": 2}), ("a + a", {"a": 2}),
-        ("a + 2*b + 3", {"a": 1, "b": 2, "": 3}), ("?0f + 1", {"?0f": 1, "": 1}), ("min(5, n)", {"min(5, n)": 1}),
-        ("2*min(5, n) + n", {"min(5, n)": 2, "n": 1}), ("a-b", {"a-b": 1}), ("a-b + c", None), ("a*b", None),
-        ("a/2", {"a/2": 1}), ("3 + 4", {"": 7}),
-    ],
-)  # fmt: skip
-def test_a_size_as_a_sum(size: Any, want: Any) -> None:
-    assert sizes.terms(size) == polynomial(want)
-
-
-EIGHT = {f"n{i}": 1 for i in range(8)}
-
-
-@pytest.mark.parametrize(
-    ("found", "want"),
-    [
-        (None, None), ({"": 3}, 3), ({}, 0), ({"a": 1}, "a"), ({"a": 2, "": 1}, "2*a + 1"), ({"b": 1, "a": 1}, "a + b"),
-        ({"a": -1, "": 4}, None), ({"a": 1, "": -1}, None),
-        (EIGHT, " + ".join(EIGHT)), ({**EIGHT, "": 2}, " + ".join(EIGHT) + " + 2"), ({**EIGHT, "m": 1}, None),
-    ],
-)  # fmt: skip
-def test_a_sum_as_a_size(found: Any, want: Any) -> None:
-    assert sizes.summed(polynomial(found)) == want
-
-
 @every(
     ("function", "arguments", "want"),
     [
@@ -328,38 +204,3 @@ def test_a_sum_as_a_size(found: Any, want: Any) -> None:
 )  # fmt: skip
 def test_arithmetic_of_symbols(function: str, arguments: Any, want: Any) -> None:
     assert getattr(sizes, function)(*arguments) == want
-
-
-def test_sizes_without_a_name_are_told_apart_by_value_and_axis() -> None:
-    assert len({sizes.anonymous("x", 0), sizes.anonymous("x", 1), sizes.anonymous("y", 0)}) == 3
-    x = sizes.identified(TensorType(F, (2, None, "n")), "x")
-    assert x == TensorType(F, (2, sizes.anonymous("x", 1), "n"))
-    number = sizes.identified(ScalarType(I64, None, True), "x")
-    assert number == ScalarType(I64, sizes.anonymous("x", -1), True)
-    for kept in (TensorType(F), TensorType(F, (2, "n")), ScalarType(F, None, True), ScalarType(I64, None, False),
-                 ScalarType(I64, 3, True)):  # fmt: skip
-        assert sizes.identified(kept, "x") == kept
-    for made, plain in (
-        (x, TensorType(F, (2, None, "n"))),
-        (number, ScalarType(I64, None, True)),
-        (ShapeType(("?0", 2, "n")), ShapeType((None, 2, "n"))),
-        (SequenceType(x), SequenceType(TensorType(F, (2, None, "n")))),
-        (OptionalType(x), OptionalType(TensorType(F, (2, None, "n")))),
-        (TensorType(F), TensorType(F)),
-        (ShapeType((2,)), ShapeType((2,))),
-        (ScalarType(I64, "n", True), ScalarType(I64, "n", True)),
-    ):
-        assert sizes.without_identities(made) == plain
-
-
-@pytest.mark.parametrize(("d", "surely"), [(0, True), (5, True), (-1, False), ("n", True), (None, False)])
-def test_what_is_surely_not_negative(d: Any, surely: bool) -> None:
-    assert is_size(d) is surely
-
-
-def test_a_product_of_sizes_is_known_if_all_are() -> None:
-    assert product([2, 3, 4]) == 24 and product([]) == 1 and product([0, 5]) == 0
-    assert product([2, "n"]) is None and product([None]) is None
-    assert TensorType(F, (2, 3)).static_shape == (2, 3)
-    assert TensorType(F, (2, "n")).static_shape is None and TensorType(F).static_shape is None
-    assert TensorType(F, ()).rank == 0 and TensorType(F).rank is None

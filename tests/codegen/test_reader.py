@@ -11,11 +11,9 @@ from emberlet import dtypes
 from emberlet.codegen import load
 from emberlet.codegen.ir.problem import Problem
 from emberlet.codegen.ir.types import TensorType
-from emberlet.codegen.ir.value import Inline, Stored
 from emberlet.codegen.protobuf import TensorProto
 from emberlet.codegen.reader import read_model
 from emberlet.codegen.reader.freezing import frozen
-from emberlet.codegen.reader.order import ordered
 from emberlet.codegen.reader.values import Values
 from emberlet.errors import ModelError
 from onnx import helper, numpy_helper
@@ -30,36 +28,10 @@ F, I64 = dtypes.float32, dtypes.int64
 # -- order ------------------------------------------------------------------------------------------------------------
 
 
-def nodes(text: str) -> list[onnx.NodeProto]:
-    """Nodes from "a = x, b = a x": outputs and inputs."""
-    parts = [part.split(" = ") for part in text.split(", ")]
-    return [helper.make_node("Any", i.split(), o.split()) for o, i in parts]
-
-
-def test_a_cycle_is_named_by_its_first_node() -> None:
-    problems: list[str] = []
-    made = nodes("a = x, b = c, c = b, d = c")
-    assert [n.output[0] for n in ordered(made, {"x"}, problems)] == ["a"]  # type: ignore[arg-type]
-    assert problems == ["node 'Any': is part of a cycle"]
-    made[1].name = "here"
-    problems.clear()
-    ordered(made, {"x"}, problems)  # type: ignore[arg-type]
-    assert problems == ["node 'here': is part of a cycle"]
-
-
 # -- parsing ----------------------------------------------------------------------------------------------------------
 
 
 # -- constants --------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("size", "kind"), [(64, Inline), (65, Stored)])
-def test_the_bytes_of_a_large_sparse_constant_are_made_when_needed(size: int, kind: type) -> None:
-    values = helper.make_tensor("v", onnx.TensorProto.FLOAT, [1], [2.0])
-    indices = helper.make_tensor("i", onnx.TensorProto.INT64, [1], [3])
-    found = Values(None).dense(helper.make_sparse_tensor(values, indices, [size]))
-    assert isinstance(found.source, kind)
-    assert found.list() == [2.0 if i == 3 else 0.0 for i in range(size)]
 
 
 @pytest.mark.parametrize(
@@ -144,22 +116,6 @@ def test_one_shape_says_more_than_the_other() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "dtype", "shape", "want"),
-    [
-        (1, dtypes.bool, (), [True]), (0, dtypes.bool, (1,), [False]), (True, dtypes.bool, (1, 1), [True]),
-        (2, F, (1,), [2.0]), (2.5, F, (), [2.5]), ([1, 2.5], F, (2,), [1.0, 2.5]), (3, I64, (1, 1, 1), [3]),
-        ("no", dtypes.string, (1,), ["no"]), (["a", "b"], dtypes.string, (2,), ["a", "b"]),
-        ((1, 2), I64, ("n",), [1, 2]), ([[1], [2]], I64, ("n", "m"), [1, 2]), ([1, 2], I64, None, [1, 2]),
-        (np.int64([4, 5]), I64, (None,), [4, 5]), (np.float32([[4], [4]]), F, ("n", 1), [4.0, 4.0]),
-    ],
-)  # fmt: skip
-def test_a_frozen_value_is_that_of_the_input(given: Any, dtype: Any, shape: Any, want: list[Any]) -> None:
-    value = frozen(given, TensorType(dtype, shape), {})
-    assert value.list() == want and value.dtype is dtype
-    assert shape is None or len(value.shape) == len(shape)
-
-
-@pytest.mark.parametrize(
     ("given", "dtype", "shape", "words"),
     [
         (2, dtypes.bool, (), "its dtype is bool, found 2"),
@@ -182,12 +138,3 @@ def test_a_frozen_value_is_that_of_the_input(given: Any, dtype: Any, shape: Any,
 def test_a_frozen_value_that_does_not_fit_is_refused(given: Any, dtype: Any, shape: Any, words: str) -> None:
     with pytest.raises(Problem, match=words):
         frozen(given, TensorType(dtype, shape), {})
-
-
-def test_a_frozen_size_holds_for_the_next_input() -> None:
-    sizes: dict[str, int] = {}
-    frozen([1, 2, 3], TensorType(I64, ("n",)), sizes)
-    assert sizes == {"n": 3}
-    frozen([1, 2, 3], TensorType(I64, ("n",)), sizes)
-    with pytest.raises(Problem, match=r"its shape is \(3,\), but the given value has \(2,\)"):
-        frozen([1, 2], TensorType(I64, ("n",)), sizes)

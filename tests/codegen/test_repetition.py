@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
-import random
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -95,6 +95,21 @@ def test_an_architecture_without_names_has_its_layers_again(name: str) -> None:
     assert len(lines) <= MOST_LINES.get(name, len(plain))
 
 
+@pytest.mark.parametrize(
+    ("name", "classes"),
+    [
+        ("timm_regnety", {"Bottleneck", "SqueezeExcitation"}),
+        ("timm_efficientnet", {"InvertedResidual", "SqueezeExcitation"}),
+        ("timm_mobilenetv3_traced", {"InvertedResidual", "SqueezeExcitation"}),
+        ("timm_vit", {"EncoderLayer", "PatchEmbedding"}),
+        ("segformer_traced", {"PatchEmbedding"}),
+    ],
+)
+def test_blocks_that_have_a_name_are_called_by_it(name: str, classes: set[str]) -> None:
+    found = re.findall(r"^class (\w+)", _written(_architecture(name)).source, re.MULTILINE)
+    assert classes <= set(found) and "ConvBlock" not in found
+
+
 @pytest.mark.parametrize("backend", ["python", pytest.param("wgpu", marks=pytest.mark.needs("gpu-driver"))])
 @pytest.mark.parametrize("name", ["distilbert_traced", "gpt2", "whisper"])
 def test_an_architecture_without_names_computes_the_same_on_other_backends(name: str, backend: str) -> None:
@@ -169,104 +184,6 @@ def test_a_file_of_another_exporter_is_no_longer_than_flat(name: str) -> None:
     model = onnx.load_from_string(gzip.decompress((HERE / "exporters" / f"{name}.onnx.gz").read_bytes()))
     lines = _lines(model)
     assert len(lines) <= min(len(_lines(model, flat=True)), EXPORTERS[name])
-
-
-# -- drawn graphs -----------------------------------------------------------------------------------------------------
-
-
-class _Drawn:
-    """A model of blocks drawn at random: each block of a kind has the same steps, and sizes and weights of its own."""
-
-    def __init__(self, seed: int) -> None:
-        self.random = random.Random(seed)
-        self.draw = np.random.default_rng(seed)
-        self.nodes: list[onnx.NodeProto] = []
-        self.weights: list[onnx.TensorProto] = []
-        self.width = self.random.choice((4, 6, 8))
-        kinds = [self._plan() for _ in range(self.random.randint(1, 2))]
-        x = "x"
-        self.total = 0
-        self.kinds = len(kinds)
-        for plan in kinds:
-            for _ in range(self.random.randint(3, 6)):
-                x = self._block(plan, x)
-                self.total += 1
-            x = self._linear(x, self.random.choice((4, 6, 8)))
-        self.nodes.append(helper.make_node("Identity", [x], ["y"]))
-
-    def model(self) -> onnx.ModelProto:
-        rows = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["batch", self.first])
-        mask = helper.make_tensor_value_info("mask", TensorProto.FLOAT, ["batch", 1])
-        y = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
-        graph = helper.make_graph(self.nodes, "g", [rows, mask], [y], self.weights)
-        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
-        return stripped(model, self.random.randrange(1000))
-
-    @property
-    def first(self) -> int:
-        return int(numpy_helper.to_array(self.weights[0]).shape[0])
-
-    def _plan(self) -> list[str]:
-        """The steps of a block: at least two layers, possibly on a branch that is added or concatenated at the end."""
-        inner = []
-        for _ in range(self.random.randint(2, 4)):
-            inner.append("linear")
-            inner += self.random.sample(("Relu", "Tanh", "norm", "mask", "Sigmoid", "scale"), self.random.randint(0, 2))
-        end = self.random.choice(("plain", "add", "add", "join"))
-        return [*inner, end]
-
-    def _weight(self, *shape: int) -> str:
-        name = f"w{len(self.weights)}"
-        array = (self.draw.standard_normal(shape) / shape[0] ** 0.5).astype(np.float32)
-        self.weights.append(numpy_helper.from_array(array, name))
-        return name
-
-    def _node(self, op: str, *inputs: str, **attributes: Any) -> str:
-        out = f"v{len(self.nodes)}"
-        self.nodes.append(helper.make_node(op, list(inputs), [out], **attributes))
-        return out
-
-    def _linear(self, x: str, out: int) -> str:
-        y = self._node("Add", self._node("MatMul", x, self._weight(self.width, out)), self._weight(out))
-        self.width = out
-        return y
-
-    def _block(self, plan: list[str], x: str) -> str:
-        start, before = x, self.width
-        layers = plan.count("linear")
-        for step in plan[:-1]:
-            if step == "linear":
-                layers -= 1
-                end = {"add": before, "join": 4, "plain": before}[plan[-1]]
-                x = self._linear(x, end if layers == 0 else self.random.choice((4, 6, 8)))
-            elif step == "norm":
-                x = self._node("LayerNormalization", x, self._weight(self.width), self._weight(self.width))
-            elif step == "mask":
-                x = self._node("Mul", x, "mask")
-            elif step == "scale":
-                x = self._node("Mul", x, self._weight(self.width))
-            else:
-                x = self._node(step, x)
-        if plan[-1] == "add":
-            return self._node("Add", x, start)
-        if plan[-1] == "join":
-            self.width += before
-            return self._node("Concat", start, x, axis=1)
-        return x
-
-
-@every("seed", range(60), share=3)
-def test_drawn_blocks_are_found_and_compute_the_same(seed: int) -> None:
-    drawn = _Drawn(seed)
-    model = drawn.model()
-    draw = np.random.default_rng(seed)
-    inputs = [
-        draw.standard_normal((3, drawn.first)).astype(np.float32),
-        draw.standard_normal((3, 1)).astype(np.float32),
-    ]
-    lines, plain = _same_and_no_longer(model, inputs)
-    if drawn.total >= 8:
-        assert len(lines) < len(plain)
 
 
 def test_the_code_does_not_depend_on_the_order_of_sets(tmp_path: Path) -> None:
