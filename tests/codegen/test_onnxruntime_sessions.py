@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import numpy as np
@@ -60,14 +59,6 @@ def test_without_numpy_plain_python_runs_the_model_itself(monkeypatch: pytest.Mo
     assert made.run(["y"], {"x": X})[0].tolist() == [[1, 0, 3]]
 
 
-@pytest.mark.parametrize(("name", "kind"), [("g", "g.G"), ("", "model.Network"), ("my graph", "my_graph.MyGraph")])
-def test_the_class_is_named_as_the_graph(name: str, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sessions, "backend_of", lambda provider: "python")
-    made = of(ours, model(lambda graph: setattr(graph, "name", name)))
-    found = type(made._model)
-    assert f"{found.__module__}.{found.__name__}" == kind
-
-
 def test_outputs_without_a_shape_get_the_inferred_one() -> None:
     def change(graph: Any) -> None:
         graph.output[0].type.tensor_type.ClearField("shape")
@@ -105,41 +96,3 @@ def test_a_failure_while_computing_is_a_runtime_exception(said: str, told: str, 
 def test_a_name_that_is_none_is_an_attribute_error_of_the_module(name: str) -> None:
     with pytest.raises(AttributeError, match=f"^module 'emberlet.onnxruntime' has no attribute '{name}'$"):
         getattr(ours, name)
-
-
-@pytest.fixture
-def clean(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """sys.modules without onnxruntime, as it was at the end."""
-    for name in [n for n in sys.modules if n.partition(".")[0] == "onnxruntime"]:
-        monkeypatch.delitem(sys.modules, name)
-    preferred: list[Any] = []
-    monkeypatch.setattr(ours, "prefer", preferred.append)
-    yield preferred
-    for name in [n for n in sys.modules if n.partition(".")[0] == "onnxruntime"]:
-        del sys.modules[name]
-    vars(ours).pop("capi", None)
-
-
-def test_installing_puts_this_module_and_its_inside_in_place(clean: Any) -> None:
-    ours.install(["CPUExecutionProvider"])
-    ours.install()  # again is fine
-    assert clean == [["CPUExecutionProvider"], None]
-    import onnxruntime
-    from onnxruntime.capi import _pybind_state
-    from onnxruntime.capi import onnxruntime_pybind11_state as state
-
-    assert onnxruntime is ours and _pybind_state is state
-    assert state.InferenceSession is ours.InferenceSession
-    assert state.InvalidArgument is sessions.InvalidArgument
-    assert state.Fail is sessions.Fail
-    assert "OrtValue" not in vars(state)  # NumPy is imported only if it is asked for
-    assert state.OrtValue is ours.OrtValue
-    assert all(hasattr(state, name) for name in ours.__all__)
-    assert onnxruntime.capi._pybind_state is state
-
-
-def test_the_real_onnxruntime_is_not_replaced(clean: Any) -> None:
-    sys.modules["onnxruntime"] = theirs
-    with pytest.raises(ImportError, match="onnxruntime is imported already"):
-        ours.install()
-    assert sys.modules["onnxruntime"] is theirs

@@ -122,13 +122,18 @@ def of_layer(nodes: list[Any], held: Initializers, given: Any, rank: int, opset:
     )  # fmt: skip
 
 
+def theirs(path: Path, x: Any) -> Any:
+    """onnxruntime's result; optimized, it would round x to 8 bits."""
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"]).run(None, {"x": x})[0]
+
+
 def same(made: Any, x: Any, bits: int, layer: str, tmp_path: Path, atol: float = 1e-3) -> None:
     path = tmp_path / "m.onnx"
     onnx.checker.check_model(made)
     onnx.save(made, path)
-    options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    (want,) = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"]).run(None, {"x": x})
+    want = theirs(path, x)
     codegen.generate(path, tmp_path, name="m", force=True)
     text = "".join((tmp_path / "m.py").read_text("utf-8").split())
     assert f"self.layer=nn.Quantized{layer}" in text and "dequantize_linear(self" not in text
@@ -154,9 +159,7 @@ def check(made: Any, bits: int, block: int | None, rows: int, tmp_path: Path) ->
     path = tmp_path / "m.onnx"
     onnx.save(made, path)
     x = RNG.standard_normal((3, rows)).astype(np.float32)
-    options = onnxruntime.SessionOptions()  # optimized, it rounds x to 8 bits
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    (want,) = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"]).run(None, {"x": x})
+    want = theirs(path, x)
     codegen.generate(path, tmp_path, name="m", force=True)
     text = (tmp_path / "m.py").read_text("utf-8")
     assert f"self.fc=nn.QuantizedLinear({rows},6" in "".join(text.split())
@@ -298,9 +301,7 @@ def test_an_operator_on_integers_is_a_layer_that_multiplies_integers(case: Any, 
         made, x = operator(case, signed)
         path = tmp_path / "m.onnx"
         onnx.save(made, path)
-        options = onnxruntime.SessionOptions()
-        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-        (want,) = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"]).run(None, {"x": x})
+        want = theirs(path, x)
         codegen.generate(path, tmp_path, name="m", force=True)
         text = "".join((tmp_path / "m.py").read_text("utf-8").split())
         assert "self.layer=nn.Quantized" in text and "input=(0.02,3)" in text
@@ -316,6 +317,13 @@ def test_an_operator_on_integers_is_a_layer_that_multiplies_integers(case: Any, 
         record = {name: p.val() for name, p in loaded.named_params()}
         again.load_record(record)
         np.testing.assert_array_equal(np.asarray(again(emberlet.asarray(x, backend="numpy"))), first)
+
+
+def no_layer(made: Any, tmp_path: Path) -> None:
+    onnx.save(made, tmp_path / "m.onnx")
+    codegen.generate(tmp_path / "m.onnx", tmp_path, name="m")
+    assert "QuantizedLinear" not in (tmp_path / "m.py").read_text("utf-8")
+    assert all(s.real is None for s in store.open(tmp_path / "m.onnx").values())
 
 
 def test_sums_that_floats_do_not_hold_stay_an_operator(tmp_path: Path) -> None:
@@ -344,10 +352,7 @@ def test_scales_along_the_rows_and_computed_ones_stay_operators(axis: int, tmp_p
 def test_an_axis_that_there_is_not_stays_an_operator(level: str, axis: int, tmp_path: Path) -> None:
     made = dequantized("INT8", level, False, "MatMul")
     made.graph.node[0].attribute[0].i = axis
-    onnx.save(made, tmp_path / "m.onnx")
-    codegen.generate(tmp_path / "m.onnx", tmp_path, name="m")
-    assert "QuantizedLinear" not in (tmp_path / "m.py").read_text("utf-8")
-    assert all(s.real is None for s in store.open(tmp_path / "m.onnx").values())
+    no_layer(made, tmp_path)
     if level == "channel":
         with pytest.raises(EmberletError):
             codegen.load(tmp_path / "m.onnx", "numpy")(emberlet.zeros((2, ROWS), backend="numpy"))
@@ -357,10 +362,7 @@ def test_zero_points_of_another_shape_than_the_scales_make_no_layer(tmp_path: Pa
     made = dequantized("INT8", 16, True, "MatMul")
     zero = numpy_helper.to_array(made.graph.initializer[2])
     made.graph.initializer[2].CopyFrom(array("z", zero.T))
-    onnx.save(made, tmp_path / "m.onnx")
-    codegen.generate(tmp_path / "m.onnx", tmp_path, name="m")
-    assert "QuantizedLinear" not in (tmp_path / "m.py").read_text("utf-8")
-    assert all(s.real is None for s in store.open(tmp_path / "m.onnx").values())
+    no_layer(made, tmp_path)
 
 
 @pytest.mark.parametrize("part", [0, 1, 2])
@@ -369,9 +371,6 @@ def test_parts_of_another_size_make_no_layer(part: int, tmp_path: Path) -> None:
     made = nbits(4, 32, "packed", False)
     held = numpy_helper.to_array(made.graph.initializer[part])
     made.graph.initializer[part].CopyFrom(array(made.graph.initializer[part].name, held[:-1]))
-    onnx.save(made, tmp_path / "m.onnx")
-    codegen.generate(tmp_path / "m.onnx", tmp_path, name="m")
-    assert "QuantizedLinear" not in (tmp_path / "m.py").read_text("utf-8")
-    assert all(s.real is None for s in store.open(tmp_path / "m.onnx").values())
+    no_layer(made, tmp_path)
     with pytest.raises(EmberletError):
         codegen.load(tmp_path / "m.onnx", "numpy")(emberlet.zeros((2, ROWS), backend="numpy"))

@@ -14,22 +14,32 @@ from support.onnx_models import assert_same, expected, generated
 from support.rows import every
 
 
-def check(operator, inputs, constants=(), opset=18, **attributes):
-    """One node on NumPy and in plain Python; the inputs whose numbers are in `constants` are initializers."""
-    names = [f"i{k}" for k in range(len(inputs))]
+def _model(operator, inputs, outputs=1, opset=21, typed=False, constants=(), **attributes):
+    """One node; None: an input that is absent. typed: the inputs have the shapes of `inputs`, else open sizes.
+    constants: the numbers of those that are initializers."""
+    names = [f"i{k}" if x is not None else "" for k, x in enumerate(inputs)]
+    infos = [
+        helper.make_tensor_value_info(
+            n, helper.np_dtype_to_tensor_dtype(x.dtype), x.shape if typed else [None] * x.ndim
+        )
+        for k, (n, x) in enumerate(zip(names, inputs, strict=True))
+        if n and k not in constants
+    ]
+    made = [f"y{i}" for i in range(outputs)]
     graph = helper.make_graph(
-        [helper.make_node(operator, names, ["y"], **attributes)],
+        [helper.make_node(operator, names, made, **attributes)],
         "g",
-        [
-            helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(x.dtype), x.shape)
-            for k, (n, x) in enumerate(zip(names, inputs, strict=True))
-            if k not in constants
-        ],
-        [helper.make_empty_tensor_value_info("y")],
+        infos,
+        [helper.make_empty_tensor_value_info(n) for n in made],
         [numpy_helper.from_array(inputs[k], names[k]) for k in constants],
     )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
-    fed = {n: x for k, (n, x) in enumerate(zip(names, inputs, strict=True)) if k not in constants}
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8 if typed else 10)
+
+
+def check(operator, inputs, constants=(), opset=18, **attributes):
+    """One node on NumPy and in plain Python; the inputs whose numbers are in `constants` are initializers."""
+    model = _model(operator, inputs, opset=opset, typed=True, constants=constants, **attributes)
+    fed = {f"i{k}": x for k, x in enumerate(inputs) if k not in constants}
     (want,) = onnxruntime.InferenceSession(model.SerializeToString()).run(None, fed)
     for backend in ("numpy", "python"):
         got = to_array(load(model, backend)(*[to_tensor(x, backend) for x in fed.values()]))
@@ -101,23 +111,6 @@ def test_a_slope_keeps_the_axes_of_its_operand(shape):
 @pytest.mark.parametrize("shape", [(0,), (3, 0), (0, 3)])
 def test_the_place_of_the_largest_of_nothing(shape):
     check("Hardmax", [np.zeros(shape, np.float32)])
-
-
-def _model(operator, inputs, outputs=1, opset=21, **attributes):
-    names = [f"i{k}" if x is not None else "" for k, x in enumerate(inputs)]
-    infos = [
-        helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(x.dtype), [None] * x.ndim)
-        for n, x in zip(names, inputs, strict=True)
-        if n
-    ]
-    made = [f"y{i}" for i in range(outputs)]
-    graph = helper.make_graph(
-        [helper.make_node(operator, names, made, **attributes)],
-        "g",
-        infos,
-        [helper.make_empty_tensor_value_info(n) for n in made],
-    )
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10)
 
 
 ONE, TWO = np.ones((1, 1), np.float32), np.ones((2, 2), np.float32)
@@ -295,24 +288,12 @@ REDUCTIONS = [
 ]  # fmt: skip
 
 
-def _typed(operator, inputs, opset=18, **attributes):
-    """One node whose inputs have the shapes of `inputs`."""
-    names = [f"i{k}" for k in range(len(inputs))]
-    infos = [
-        helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(x.dtype), x.shape)
-        for n, x in zip(names, inputs, strict=True)
-    ]
-    node = helper.make_node(operator, names, ["y"], **attributes)
-    graph = helper.make_graph([node], "g", infos, [helper.make_empty_tensor_value_info("y")])
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
-
-
 @every("operator", REDUCTIONS)
 @pytest.mark.parametrize("shape", [(2, 0), (0, 0), (2, 3)])
 @pytest.mark.parametrize("keepdims", [0, 1])
 def test_a_repeated_axis_given_at_run_time_is_refused(operator, shape, keepdims):
     x, axes = np.ones(shape, np.float32), np.array([1, -1])
-    model = load(_typed(operator, [x, axes], keepdims=keepdims), "numpy")
+    model = load(_model(operator, [x, axes], opset=18, typed=True, keepdims=keepdims), "numpy")
     with pytest.raises(ShapeError, match="axis 1"):
         model(to_tensor(x, "numpy"), to_tensor(axes, "numpy"))
 
@@ -320,7 +301,7 @@ def test_a_repeated_axis_given_at_run_time_is_refused(operator, shape, keepdims)
 @pytest.mark.parametrize("operator", [*REDUCTIONS, "Squeeze", "Unsqueeze", "Reshape", "Expand", "Tile"])
 def test_axes_and_sizes_of_floats_are_refused_when_the_model_is_read(operator):
     with pytest.raises(ModelError, match=r"input 1.*float32.*int64"):
-        load(_typed(operator, [ONE, np.ones(2, np.float32)]), "numpy")
+        load(_model(operator, [ONE, np.ones(2, np.float32)], opset=18, typed=True), "numpy")
 
 
 @pytest.mark.parametrize(
@@ -334,7 +315,7 @@ def test_axes_and_sizes_of_floats_are_refused_when_the_model_is_read(operator):
 )
 def test_an_axis_or_a_count_that_is_a_float_is_refused_when_the_model_is_read(operator, inputs, place):
     with pytest.raises(ModelError, match=f"input {place} is float32; expected an integer"):
-        load(_typed(operator, inputs), "numpy")
+        load(_model(operator, inputs, opset=18, typed=True), "numpy")
 
 
 SLOPES = [((2, 3), (2, 2, 3)), ((1, 3), (4, 3)), ((2, 3), (5,)), ((2, 3, 4), (3,)), ((3,), (1, 3)), ((), (1,))]
@@ -344,7 +325,7 @@ SLOPES = [((2, 3), (2, 2, 3)), ((1, 3), (4, 3)), ((2, 3), (5,)), ((2, 3, 4), (3,
 def test_a_slope_that_does_not_broadcast_to_x_is_refused(shape, slope):
     x, slope = -np.ones(shape, np.float32), np.ones(slope, np.float32)
     with pytest.raises(ModelError, match=r"slope's shape .* does not broadcast to"):
-        load(_typed("PRelu", [x, slope]), "numpy")
+        load(_model("PRelu", [x, slope], opset=18, typed=True), "numpy")
     for backend in ("numpy", "python"):
         with pytest.raises((ModelError, ShapeError), match=r"(does|do) not broadcast"):
             load(_model("PRelu", [x, slope], opset=18), backend)(to_tensor(x, backend), to_tensor(slope, backend))
