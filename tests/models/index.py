@@ -1,9 +1,10 @@
 """The models under this folder, for tests to iterate: `for case in cases(): run(case.model, case.inputs())`."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -42,6 +43,16 @@ class Case:
     def outputs(self) -> dict[str, np.ndarray]:
         """By name, in the model's order."""
         return self._arrays("out_")
+
+    def check(self, found: Mapping[str, Any], exact: bool = False) -> None:
+        """Compare outputs by name with the recorded ones. exact: also those that are quantized, which otherwise may
+        round to the next level, since a sum was computed in another order. Raises AssertionError."""
+        for name, want in self.outputs().items():
+            got = found[name]
+            assert (got.dtype, got.shape) == (want.dtype, want.shape), name
+            atol = self.atol if exact or want.dtype.kind == "f" else 1 if want.dtype.itemsize == 1 else 0
+            given, wanted = got.astype(np.float64), want.astype(np.float64)
+            np.testing.assert_allclose(given, wanted, atol=atol, rtol=self.rtol, err_msg=name)
 
     def _arrays(self, prefix: str) -> dict[str, np.ndarray]:
         with np.load(self.file) as arrays:

@@ -83,10 +83,6 @@ def test_clipping(kind: str) -> None:
     both(dense, optim.SgdConfig(grad_clipping=optim.GradientClippingConfig(kind, 0.05)))
 
 
-def test_dropout_draws_the_numbers_of_steps_without_a_plan() -> None:
-    both(lambda: dense(nn.Dropout(0.4)), ADAM)
-
-
 def test_noise_draws_the_numbers_of_steps_without_a_plan() -> None:
     both(lambda: dense(nn.GaussianNoise(0.3)), ADAM)
 
@@ -97,36 +93,6 @@ def test_a_checkpointed_block_draws_the_same_numbers_twice() -> None:
             return emberlet.autodiff.checkpoint(super().forward)(x.exp())
 
     both(lambda: dense(Block(0.4)), ADAM)
-
-
-def test_running_statistics_are_states() -> None:
-    both(lambda: dense(nn.BatchNorm(6, backend="numpy")), ADAM)
-
-
-@pytest.mark.parametrize("backend", ["wasm", NATIVE, GPU])
-def test_random_layers_and_running_statistics_elsewhere(backend: str) -> None:
-    found = []
-    for name in ("numpy", backend):
-        model = dense(nn.BatchNorm(6, backend=name), name)
-        step = model.compile_step(
-            lambda m, x, y: squares(m, emberlet.functional.dropout_with_mask(x)[0], y), ADAM.init()
-        )
-        emberlet.manual_seed(2)
-        losses = [float(step(0.01, *batch(8, i))) for i in range(4)]
-        found.append({**values(model), "losses": np.array(losses)})
-    same(found[1], found[0], 1e-5)
-
-
-@pytest.mark.parametrize("backend", ["numpy", "wasm", NATIVE, GPU])
-def test_the_last_smaller_batch_trains_the_same_states(backend: str) -> None:
-    sizes = [8, 8, 5, 8, 3]
-    model, optimizer = dense(None, backend), ADAM.init()
-    step = model.compile_step(squares, optimizer, *batch(8))
-    found = [float(step(0.01, *batch(n, n))) for n in sizes]
-    other, eager = dense(None, "numpy").train(), ADAM.init()
-    wanted = [eager_step(other, eager, 0.01, *batch(n, n)) for n in sizes]
-    np.testing.assert_allclose(found, wanted, rtol=1e-5)
-    same(values(model), values(other), 1e-5)
 
 
 @pytest.mark.parametrize("backend", ["numpy", "wasm", NATIVE, GPU])
