@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -50,6 +51,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR, LinearSVC, LinearSVR, NuSVC
 from sklearn.tree import DecisionTreeClassifier
 from support.microcontrollers.estimators import classes_of, converted, halves, numbers_of
+from support.rows import every
 
 Array = npt.NDArray[Any]
 Make = Callable[[], Any]
@@ -150,25 +152,24 @@ def explained(found: Array, wanted: Array) -> float:
     return float(1 - np.sum((found - wanted) ** 2) / np.sum((wanted - wanted.mean()) ** 2))
 
 
-@pytest.mark.parametrize("name", CLASSIFIERS)
+@every("name", CLASSIFIERS, share=2)
 def test_classifiers(name: str) -> None:
     make = CLASSIFIERS[name]
     check(lambda: make_pipeline(StandardScaler(), make()), load_wine, name in REFUSED, right)
 
 
-@pytest.mark.parametrize("name", [name for name in CLASSIFIERS if name not in COMPOSED])
+@every("name", [name for name in CLASSIFIERS if name not in COMPOSED], share=2)
 def test_classifiers_without_a_scaler(name: str) -> None:
     check(CLASSIFIERS[name], load_wine, True, right)
 
 
-@pytest.mark.parametrize("name", TWO)
+@every("name", TWO, share=2)
 def test_classifiers_of_two_classes(name: str) -> None:
     make = CLASSIFIERS[name]
     check(lambda: make_pipeline(StandardScaler(), make()), tumors, name in REFUSED_OF_TWO, right)
 
 
-@pytest.mark.parametrize("scaled", [True, False])
-@pytest.mark.parametrize("name", REGRESSORS)
+@every("name, scaled", list(product(REGRESSORS, [True, False])), share=2)
 def test_regressors(name: str, scaled: bool) -> None:
     make = REGRESSORS[name]
     check(
