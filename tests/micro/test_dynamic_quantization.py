@@ -20,6 +20,7 @@ from onnx import helper
 from onnxruntime.quantization import QuantType, quantize_dynamic
 from support.microcontrollers.onnx_models import Maker
 from support.microcontrollers.quantized import Network, image_network, samples_of, sequence_network
+from support.microcontrollers.words import inferred, step_of
 from support.onnx_models import expected
 from support.rows import every
 
@@ -67,17 +68,9 @@ def test_networks_follow_onnxruntime(network: Callable[[int], onnx.ModelProto], 
         for floats in (False, True):
             graph = read_graph(model.SerializeToString(), "m")
             built = build(graph, Options("m", method="minmax", floats=floats), {"x": samples})
-            (name,) = built.graph.outputs
             for x in samples_of(plain, 3, 99):
-                mine = check_samples({"x": x[None]}, built.graph)["x"][0]
-                if floats:
-                    y = built.graph.run({"x": mine})[name]
-                else:
-                    grid, last = built.graph.grids["x"], built.graph.grids[name]
-                    y = built.graph.run({"x": quantize(mine, grid.scale, grid.zero)})[name]
-                    y = dequantize(y, last.scale, last.zero)
                 wanted = expected(model, {"x": x})[0].reshape(-1)
-                off[floats].append(float(np.abs(y.reshape(-1) - wanted).max() / np.abs(wanted).max()))
+                off[floats].append(float(np.abs(inferred(built, x) - wanted).max() / np.abs(wanted).max()))
     print("seeds from 0: off in parts of the greatest output, int8:", max(off[False]), "float32:", max(off[True]))
     assert max(off[True]) < 0.06 and np.median(off[False]) < 0.06
 
@@ -135,8 +128,7 @@ def test_fused_products(op: str, with_bias: bool) -> None:
     built = build(read_graph(model.SerializeToString(), "m"), Options("m"))
     sample = np.random.default_rng(0).standard_normal((1, 6)).astype(np.float32)
     wanted = expected(model, {"x": sample})[0].reshape(-1)
-    (found,) = (built.graph.run({"x": sample})[name] for name in built.graph.outputs)
-    assert np.abs(found.reshape(-1) - wanted).max() < 0.03
+    assert np.abs(inferred(built, sample[0]) - wanted).max() < 0.03
     assert any(isinstance(layer, DotFloat) for layer in built.graph.layers)
 
 
@@ -156,12 +148,8 @@ def test_each_column_of_weights_may_have_a_zero_point_of_its_own(kind: str) -> N
     model = m.model([1, 6], "y", opset=17, ir=8)
     samples = np.random.default_rng(0).standard_normal((40, 1, 6)).astype(np.float32)
     built = build(read_graph(model.SerializeToString(), "m"), Options("m", method="minmax"), {"x": samples})
-    (name,) = built.graph.outputs
     for x in samples[:10]:
-        wanted = expected(model, {"x": x})[0].reshape(-1)
-        grid, last = built.graph.grids["x"], built.graph.grids[name]
-        found = built.graph.run({"x": quantize(x, grid.scale, grid.zero)})[name]
-        assert np.abs(dequantize(found, last.scale, last.zero).reshape(-1) - wanted).max() < 4 * last.scale
+        assert np.abs(inferred(built, x) - expected(model, {"x": x})[0].reshape(-1)).max() < 4 * step_of(built)
 
 
 def recurrent(seed: int) -> onnx.ModelProto:

@@ -32,13 +32,14 @@ def steps(seed: int) -> list[Array]:
 
 @pytest.mark.parametrize("start", range(0, 600, 100))
 def test_a_fused_graph_computes_the_same(start: int) -> None:
+    """Every third rounds to grids: its input lies on that of the first QuantizeLinear that reads it; here all inputs do
+    anyway."""
     for seed in range(start, start + 100):
-        graph, _ = drawn(seed)
-        fused = fuse(graph)
-        for x in steps(seed)[:1]:
-            wanted, found = graph.run({"x": x}), fused.run({"x": x})
-            for name in graph.outputs:
-                np.testing.assert_allclose(found[name], wanted[name], rtol=1e-6, err_msg=f"seed {seed}, {name}")
+        graph, _ = drawn(seed, grids=seed % 3 == 2)
+        x = steps(seed)[0]
+        wanted, found = graph.run({"x": x}), fuse(graph).run({"x": x})
+        for name in graph.outputs:
+            np.testing.assert_allclose(found[name], wanted[name], rtol=1e-6, err_msg=f"seed {seed}, {name}")
 
 
 @pytest.mark.parametrize("start", range(0, 200, 100))
@@ -59,20 +60,7 @@ def test_a_fused_graph_with_states_computes_the_same_over_time(start: int) -> No
                 np.testing.assert_allclose(found[name], value, rtol=1e-6, err_msg=f"seed {seed}, state {name}")
 
 
-@pytest.mark.parametrize("start", range(0, 200, 100))
-def test_a_fused_graph_rounds_where_the_model_does(start: int) -> None:
-    """The input lies on the grid of the first QuantizeLinear that reads it; here all inputs do anyway."""
-    for seed in range(start, start + 100):
-        graph, _ = drawn(seed, grids=True)
-        fused = fuse(graph)
-        for x in steps(seed)[:1]:
-            wanted, found = graph.run({"x": x}), fused.run({"x": x})
-            for name in graph.outputs:
-                np.testing.assert_allclose(found[name], wanted[name], rtol=1e-6, err_msg=f"seed {seed}, {name}")
-
-
-# -- layers that are merged
-# ---------------------------------------------------------------------------------------------------
+# -- layers that are merged -------------------------------------------------------------------------------------------
 
 
 def graph_of(layers: Sequence[Layer], outputs: Sequence[str] = ("y",), **more: Any) -> Graph:
@@ -212,9 +200,6 @@ def test_weights_that_came_quantized_take_no_factor(op: str) -> None:
     layers = [conv("x", "a"), with_constant("a", "y", op, CHANNELS)]
     fused = fuse(graph_of(layers, weight_scales={"a": np.ones(4)}))
     assert kinds(fused) == ("conv" if op in ("add", "sub") else "conv binaryfloat")
-
-
-# -- grids ------------------------------------------------------------------------------------------------------------
 
 
 # -- states -----------------------------------------------------------------------------------------------------------

@@ -9,22 +9,19 @@ from typing import Any
 import numpy as np
 import pytest
 from emberlet.errors import UnsupportedError
-from emberlet.micro.builder.graph import Graph, Grid, Reshape
+from emberlet.micro.builder.graph import Graph, Grid
 from emberlet.micro.builder.kernels.arg import Arg
 from emberlet.micro.builder.kernels.constant import Constant
 from emberlet.micro.builder.kernels.elementwise import BinaryFloat, MapFloat
-from emberlet.micro.builder.kernels.interpolate import Interpolate
 from emberlet.micro.builder.kernels.lanes import TopK
 from emberlet.micro.builder.kernels.layer import Layer
-from emberlet.micro.builder.kernels.move import Copy, Move, Part
+from emberlet.micro.builder.kernels.move import Move, Part
 from emberlet.micro.builder.kernels.nest import Axis
 from emberlet.micro.builder.kernels.pairs import CompareFloat, ExtremeFloat
-from emberlet.micro.builder.kernels.pool import MaxPool, ReduceFloat
+from emberlet.micro.builder.kernels.pool import ReduceFloat
 from emberlet.micro.builder.kernels.recurrent_float import GatedGruFloat, GruFloat, LstmFloat, RnnFloat
 from emberlet.micro.builder.kernels.select import Select
 from emberlet.micro.builder.kernels.softmax import SoftmaxFloat
-from emberlet.micro.builder.kernels.window import Window
-from emberlet.micro.builder.quantization.calibrate import grid_over
 from emberlet.micro.builder.quantization.grids import with_grids
 
 Array = np.ndarray[Any, Any]
@@ -32,7 +29,6 @@ SHAPE = (2, 3)
 GRID = Grid(0.125, 100)
 OTHER = Grid(0.25, 128)
 HALVES, BYTES = Grid(1 / 128, 128), Grid(1.0, 0)
-Ranges = dict[str, tuple[float, float]]
 
 
 def graph_of(layers: Sequence[Layer], shapes: dict[str, tuple[int, ...]] | None = None, **more: Any) -> Graph:
@@ -63,10 +59,6 @@ def recurrent(kind: type[Any], gates: int, **more: Any) -> Layer:
     return kind("y", ("x",), "y", 2, 3, w, r, b, b, False, True, False, **more)  # type: ignore[no-any-return]
 
 
-def moved(fill: float | None = None) -> Move:
-    return Move("y", ("x",), "y", SHAPE, (Part(0, 0, (Axis(6, (1, 1)),)),), fill)
-
-
 def joined() -> Move:
     halves = (Part(0, 0, (Axis(3, (1, 1)),)), Part(0, 3, (Axis(3, (1, 1)),)))
     return Move("y", ("x", "z"), "y", SHAPE, halves)
@@ -90,16 +82,6 @@ NEEDED: dict[str, tuple[Layer, Grid]] = {
 
 
 @pytest.mark.parametrize("what", NEEDED)
-@pytest.mark.parametrize("sampled", [True, False])
-def test_a_layer_has_the_grid_that_it_needs(what: str, sampled: bool) -> None:
-    layer, grid = NEEDED[what]
-    given = {"x": GRID, "z": OTHER}
-    graph = graph_of([layer], grids={n: g for n, g in given.items() if n in layer.inputs})
-    ranges = dict.fromkeys(graph.shapes, (-3.0, 5.0)) if sampled else None
-    assert with_grids(graph, ranges).grids["y"] == grid
-
-
-@pytest.mark.parametrize("what", NEEDED)
 def test_a_layer_that_the_model_gives_another_grid_changes_it_behind(what: str) -> None:
     layer, grid = NEEDED[what]
     own = Grid(0.3, 7)  # no softmax has such steps
@@ -110,57 +92,6 @@ def test_a_layer_that_the_model_gives_another_grid_changes_it_behind(what: str) 
     assert [x.output for x in found.layers][-2:] == [name, "y"]
     assert found.grids[name] == grid and found.grids["y"] == own and found.shapes[name] == SHAPE
     assert found.layers[-1].inputs == (name,) and found.layers[-1].kind == "mapfloat"
-
-
-def test_a_softmax_keeps_a_grid_that_it_can_have() -> None:
-    for own in (Grid(1 / 128, 0), Grid(1 / 255, 3)):
-        found = with_grids(graph_of([softmax()], grids={"x": GRID, "y": own}), None)
-        assert found.grids["y"] == own and len(found.layers) == 1
-
-
-# -- whole numbers ----------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("low", "high", "grid"),
-    [
-        (0, 255, BYTES), (-0.5, 255.5, BYTES), (0, 256, None), (-1, 5, Grid(1.0, 128)), (-128.5, 127.5, Grid(1.0, 128)),
-        (-129, 3, None), (-1, 128, None), (-0.6, 127.6, None),
-    ],
-)  # fmt: skip
-def test_whole_numbers_have_steps_of_one_where_they_fit_a_byte(low: float, high: float, grid: Grid | None) -> None:
-    ranges = {"x": (-1.0, 1.0), "y": (float(low), float(high))}
-    found = with_grids(graph_of([mapped("x", "y", ("round", ()))], whole=frozenset({"y", "gone"})), ranges)
-    assert found.grids["y"] == (grid or grid_over(low, high))
-    without = with_grids(graph_of([mapped("x", "y", ("round", ()))], whole=frozenset({"y"}), grids={"x": GRID}), None)
-    assert without.grids["y"] == BYTES
-
-
-# -- grids that tensors share -----------------------------------------------------------------------------------------
-
-SAME: dict[str, Layer] = {
-    "reshape": Reshape("y", ("x",), "y", SHAPE), "copy": Copy("y", ("x",), "y", SHAPE),
-    "maxima": MaxPool("y", ("x",), "y", SHAPE, Window((1, 1)), -3.4e38),
-    "greatest": ReduceFloat("y", ("x",), "y", (2, 3, 1), "max"),
-    "greatest in order": TopK("y", ("x",), "y", (2, 3, 1), 3, True, False),
-    "between": Interpolate("y", ("x",), "y", (1, 2, 3), np.zeros(1), np.array([0.0, 0.5])), "move": moved(),
-    "filled": moved(0.0),
-}  # fmt: skip
-APART: dict[str, Layer] = {
-    "sum": ReduceFloat("y", ("x",), "y", (2, 3, 1), "sum"), "function": mapped("x", "y", ("abs", ())),
-    "joined": joined(),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("what", [*SAME, *APART])
-def test_elements_that_only_move_keep_their_grid(what: str) -> None:
-    layer = {**SAME, **APART}[what]
-    ranges: Ranges = {"x": (-1.0, 1.0), "z": (-1.0, 1.0), "y": (-4.0, 6.0)}
-    kept = {"x": GRID, "z": GRID} if what == "joined" else {"x": GRID}
-    found = with_grids(graph_of([layer], grids=kept), ranges)
-    assert found.grids["y"] == (GRID if what in SAME else grid_over(-4, 6))
-    backward = with_grids(graph_of([layer], grids={"y": OTHER}), ranges).grids["x"]
-    assert backward == (OTHER if what in SAME else grid_over(-1, 1))
 
 
 # -- grids without samples --------------------------------------------------------------------------------------------
@@ -217,9 +148,3 @@ def test_what_has_no_range_needs_samples(layer: Layer) -> None:
     grids = dict.fromkeys(layer.inputs, GRID)
     with pytest.raises(UnsupportedError, match=r"m: quantized only in part: no scale for y; calibrate those"):
         with_grids(graph_of([layer], grids=grids), None)
-
-
-# -- masks before a softmax -------------------------------------------------------------------------------------------
-
-
-# -- numbers on grids -------------------------------------------------------------------------------------------------

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from inspect import Parameter, signature
 from typing import Any
 
 import numpy as np
@@ -93,14 +92,6 @@ print(json.dumps(found))
     assert json.loads(port.run(script).check().stdout) == expected
 
 
-def test_what_does_not_go_together_is_refused() -> None:
-    for arguments in (((8, 8), (4, 4), IDENTITY, "yuv"), ((8, 8), (9, 4), IDENTITY), ((8, 8), (4, 4), IDENTITY, "rgb")):
-        with pytest.raises(ValueError):
-            Shrink(*arguments)
-    with pytest.raises(ValueError, match=r"expected 128.*16.*found 127.*16"):
-        Shrink((8, 8), (4, 4), IDENTITY)(bytes(127), bytearray(16))
-
-
 @pytest.mark.parametrize(
     ("size", "to", "source", "channels", "says"),
     [
@@ -139,11 +130,3 @@ def test_a_picture_may_keep_its_size_and_boxes_may_hold_65536_pixels() -> None:
 def test_brightness_is_a_share_unless_said_otherwise() -> None:
     assert bytes(levels(1 / 255, 0)) == bytes(range(256))
     assert levels(1 / 100, 3)[255] == 103 and levels(1 / 510, 0)[128] == 255 and levels(1, -1)[0] == 0
-
-
-def test_pictures_are_gray_ones_of_16_bit_pixels_unless_said_otherwise() -> None:
-    given = {n: p.default for f in (Shrink, levels) for n, p in signature(f).parameters.items()}
-    assert {n: v for n, v in given.items() if v is not Parameter.empty} == {
-        **{"source": "rgb565", "channels": 1},
-        **{"mean": 0, "deviation": 255},
-    }

@@ -13,6 +13,7 @@ from emberlet.errors import EmberletError
 from emberlet.micro.builder.build import Options, build
 from emberlet.micro.builder.from_ir import read_graph
 from onnx import TensorProto, helper, numpy_helper
+from support.microcontrollers.words import inferred
 from support.rows import every
 
 Array = np.ndarray[Any, Any]
@@ -258,13 +259,11 @@ def test_floats_are_onnxruntimes(what: str, behind: str) -> None:
     data = _model(case, behind, "y i" if case[0] == "TopK" else "y")
     graph = read_graph(data, "m")
     session = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"])
-    built = build(graph, Options("m", floats=True)).graph
-    dims, order = built.layouts["x"]
+    built = build(graph, Options("m", floats=True))
     for seed in range(2):
         x = np.random.default_rng(seed).uniform(-1, 1, case[1]).astype(np.float32)
-        found = built.run({"x": x.reshape(dims).transpose(order).reshape(built.shapes["x"])})[built.outputs[0]]
         wanted = session.run(None, {"x": x})[0]
-        np.testing.assert_allclose(found.reshape(-1), wanted.reshape(-1), rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(inferred(built, x), wanted.reshape(-1), rtol=1e-4, atol=1e-5)
 
 
 # Samples are batches of one; the reciprocal of numbers around 0 has no range.
@@ -277,13 +276,8 @@ def test_bytes_are_close_to_onnxruntimes(what: str) -> None:
     case = COMPUTED[what]
     data = _model(case, outputs="y i" if case[0] == "TopK" else "y")
     samples = np.random.default_rng(7).uniform(-1, 1, (16, *case[1])).astype(np.float32)
-    built = build(read_graph(data, "m"), Options("m"), {"x": samples[:, 0]}).graph
+    built = build(read_graph(data, "m"), Options("m"), {"x": samples[:, 0]})
     session = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"])
     wanted = np.array([session.run(None, {"x": x})[0].reshape(-1) for x in samples])
-    dims, order = built.layouts["x"]
-    grid, out = built.grids["x"], built.outputs[0]
     for x, y in zip(samples, wanted, strict=True):
-        laid = x.reshape(dims).transpose(order).reshape(built.shapes["x"])
-        q = np.clip(np.rint(laid / grid.scale) + grid.zero, 0, 255).astype(np.uint8)
-        found = (built.run({"x": q})[out].astype(float) - built.grids[out].zero) * built.grids[out].scale
-        assert np.abs(found.reshape(-1) - y).max() <= 4 * max(wanted.max() - wanted.min(), 1) / 255
+        assert np.abs(inferred(built, x) - y).max() <= 4 * max(wanted.max() - wanted.min(), 1) / 255

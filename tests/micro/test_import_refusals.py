@@ -118,28 +118,12 @@ def block_weights(rows: int = 32, computed_weights: bool = False) -> bytes:
 
 
 ACCEPTED: dict[str, Callable[[], bytes]] = {
-    "a quantizer": quantizer,
-    "a quantizer of int8": lambda: quantizer(zero=np.int8(3)),
-    "a quantizer of words": lambda: quantizer(zero=np.int16(3)),
-    "integers": integers,
-    "integers with a zero point": lambda: integers(zero="wz", wz=np.int8(2)),
-    "integers with a zero point for each column": lambda: integers(zero="wz", wz=np.array([2, -3], np.int8)),
-    "integers with equal zero points": lambda: integers(zero="wz", wz=np.array([5, 5], np.int8)),
-    "integers with a scale for each column": lambda: integers(c=_f([0.1, 0.3])),
-    "a recurrent layer": lstm,
-    "a layer normalization": lambda: normalized("LayerNormalization", [2, 4], {"g": _r(4)}),
     "a layer normalization of one factor": lambda: normalized("LayerNormalization", [2, 4], {"g": _r(1)}),
     "the longest rows": lambda: normalized("LayerNormalization", [1, 4096], {"g": _r(1)}),
-    "instances": lambda: normalized("InstanceNormalization", [1, 4, 5], {"g": _r(4), "b": _r(4)}),
-    "groups": lambda: normalized("GroupNormalization", [1, 4, 5], {"g": _r(4), "b": _r(4)}, num_groups=2),
     "groups with factors each": lambda: model(
         [("GroupNormalization", "x g b", "y", {"num_groups": 2})], [1, 4, 5], {"g": _r(2), "b": _r(2)}, opset=18
     ),
     "weights in blocks": block_weights,
-    "a cast of bytes": lambda: one("Cast", [1, 4], dtype=UINT8, to=FLOAT),
-    "a cast to whole numbers": lambda: one("Cast", [1, 4], to=INT64),
-    "a mean": lambda: one("ReduceMean", [1, 4], {"a": _i(1)}),
-    "a place for each": lambda: one("OneHot", [1, 4], {"d": np.int64(3), "v": np.array([0, 1], np.float32)}, INT64),
 }  # fmt: skip
 
 REFUSED: dict[str, Callable[[], bytes]] = {
@@ -197,7 +181,6 @@ REFUSED: dict[str, Callable[[], bytes]] = {
     ),
     "got 3 factors for 4 elements": lambda: normalized("LayerNormalization", [2, 4], {"g": _r(3)}),
     "rows have 40000 elements; at most": lambda: normalized("LayerNormalization", [1, 40000], {"g": _r(1)}),
-    "a product with a vector is not supported": lambda: computed("MatMul", [4, 5], (FLOAT, [5])),
     "axes that the model computes are not supported": lambda: computed("ReduceSum", [1, 4], (INT64, [1])),
     "(ReduceMean): integers are not supported": lambda: one("ReduceMean", [1, 4], {"a": _i(1)}, INT32),
     "the indices of the maxima are not supported": lambda: model(

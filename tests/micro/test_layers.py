@@ -12,6 +12,7 @@ from emberlet.micro.builder.from_ir import read_graph
 from emberlet.micro.builder.graph import Graph
 from emberlet.micro.builder.kernels.elementwise import BinaryFloat
 from emberlet.micro.builder.kernels.state import Keep
+from support.microcontrollers.modules import importable
 from support.microcontrollers.onnx_models import MODELS
 
 from tools.micropython import Port
@@ -26,18 +27,10 @@ def built(name: str, **options: object) -> BuildResult:
     return build(read_graph(model.SerializeToString(), name), Options(name, **options), samples)  # type: ignore[arg-type]
 
 
-def written(results: list[BuildResult], folder: Path) -> str:
-    """The line of a script that makes the modules importable."""
-    for result in results:
-        for file, text in {**{k: v.encode() for k, v in result.sources.items()}, **result.extra}.items():
-            (folder / file).write_bytes(text)
-    return f"import sys\nsys.path.insert(0, {str(folder)!r})\n"
-
-
 def test_a_profile_times_every_layer_and_gives_the_same_numbers(unix_port: Port, tmp_path: Path) -> None:
     result = built("m", layers=True)
     size = result.program.inputs[0].size
-    script = written([result], tmp_path) + (
+    script = importable(tmp_path, result) + (
         f"import m\nx = [0.1 * (i % 7) for i in range({size})]\n"
         "plain = m.predict(x)\nprint(plain == m.predict(x, profile=True))\n"
         "from m_layers import layers\nprint(len(layers.microseconds), sum(layers.work))\n"
@@ -59,7 +52,7 @@ def test_a_plain_build_has_nothing_of_it() -> None:
 def test_two_models_share_an_arena(unix_port: Port, tmp_path: Path) -> None:
     first, second = built("large"), built("small", arena="large")
     size = first.program.inputs[0].size
-    script = written([first, second], tmp_path) + (
+    script = importable(tmp_path, first, second) + (
         f"import large\nimport small\nx = [0.1 * (i % 7) for i in range({size})]\n"
         "print(large.A is small.A, large.predict(x) == small.predict(x))\n"
     )
@@ -67,7 +60,7 @@ def test_two_models_share_an_arena(unix_port: Port, tmp_path: Path) -> None:
 
 
 def test_an_arena_that_is_too_small_is_refused(unix_port: Port, tmp_path: Path) -> None:
-    script = written([built("m", arena="tiny")], tmp_path)
+    script = importable(tmp_path, built("m", arena="tiny"))
     (tmp_path / "tiny.py").write_text("A = bytearray(4)\n", encoding="utf-8")
     out = unix_port.run(script + "import m\n", heap="16M", micropypath=[])
     assert not out.ok and "the arena of tiny does not hold m" in out.stdout + out.stderr
@@ -77,7 +70,7 @@ def test_an_arena_is_not_shared_by_models_that_run_in_steps(unix_port: Port, tmp
     with pytest.raises(UnsupportedError, match="without --steps, or without --arena"):
         built("m", arena="other", steps=True)
     built("m", steps=True)
-    script = written([built("large"), built("small", arena="large")], tmp_path)
+    script = importable(tmp_path, built("large"), built("small", arena="large"))
     script += "import large\nlarge.steps = None\nimport small\n"
     out = unix_port.run(script, heap="16M", micropypath=[])
     assert not out.ok and "runs in steps" in out.stdout + out.stderr
@@ -96,7 +89,7 @@ def test_a_state_is_kept_and_reset(unix_port: Port, tmp_path: Path) -> None:
     for number, given in enumerate((None, samples)):
         folder = tmp_path / str(number)
         folder.mkdir()
-        script = written([build(running_sum(), Options("m"), given)], folder) + (
+        script = importable(folder, build(running_sum(), Options("m"), given)) + (
             "import m\nx = [0.5, -0.25, 0, 0.1]\nfirst = m.predict(x)\nsecond = m.predict(x)\nm.reset()\n"
             "print(max(abs(b - 2 * a) for a, b in zip(first, second)) < 0.05, m.predict(x) == first)\n"
         )

@@ -13,7 +13,7 @@ from emberlet.errors import UnsupportedError
 from emberlet.micro.builder.kernels.doubled_softmax import DoubledSoftmax
 from emberlet.micro.builder.kernels.doubled_sum import DoubledSum
 from emberlet.micro.builder.kernels.elementwise import sum_factors
-from emberlet.micro.builder.kernels.normalize import root_of, shifted
+from emberlet.micro.builder.kernels.normalize import root_of
 from emberlet.micro.builder.kernels.norms import Norm
 from emberlet.micro.builder.kernels.pairs import (
     Compare,
@@ -24,11 +24,10 @@ from emberlet.micro.builder.kernels.pairs import (
 )
 from emberlet.micro.builder.kernels.sixteen.dot import Dot16
 from emberlet.micro.builder.kernels.sixteen.normalize import Normalize16
-from emberlet.micro.builder.kernels.sixteen.product import Product16
 from emberlet.micro.builder.kernels.sixteen.softmax import LogSoftmax16, Softmax16
-from emberlet.micro.builder.kernels.softmax import Softmax, takes_scale
+from emberlet.micro.builder.kernels.softmax import Softmax
 from emberlet.micro.builder.kernels.window import Window
-from emberlet.micro.builder.quantization.sixteen import difference_requant
+from emberlet.micro.builder.quantization.sixteen import difference_requant, sum_requant
 
 X, Z = ("x",), ("x", "z")
 HOW = difference_requant((1.0,), (0,), 0)
@@ -65,6 +64,9 @@ LIMITS: dict[str, tuple[Callable[[int], Any], int]] = {
     "thousandths of a step into a log-softmax": (lambda n: softmax(log=True, scale=n / 1000, out=1 / 8), 128_425),
     "values of LiteRT's softmax": (lambda n: DoubledSoftmax("s", X, "y", 1, n, 0.1).check(), 2_047),
     "steps per one into LiteRT's softmax": (lambda n: DoubledSoftmax("s", X, "y", 1, 4, 1 / n).exponentials, 1 << 27),
+    "values of a sum of magnitudes": (lambda n: norm("l1", n), 2_105_376),
+    "values of a sum of squares": (lambda n: norm("square", n), 8_256),
+    "values of a root": (lambda n: norm("l2", n), 8_256),
     "values of a logarithm of a sum": (lambda n: norm("logsum", n), 2_105_376),
     "steps per one of a logarithm of a sum": (lambda n: norm("logsum", out=1 / n), 5_147),
     "values of a logarithm of exponentials": (lambda n: norm("logsumexp", n), 16_384),
@@ -86,6 +88,7 @@ LIMITS: dict[str, tuple[Callable[[int], Any], int]] = {
     "words with weights below 255": (lambda n: words_summed(n, 0, 255), 8_256),
     "words with weights from 0": (lambda n: words_summed(n, 255, 0), 8_256),
     "greatest words with weights from 0": (lambda n: words_summed(n, 255, 0, 65_535), 8_224),
+    "sum of words": (lambda n: sum_requant(2.0**-20, n, 0), (1 << 36) - 1),
     "bias of words": (lambda n: words_summed(1, bias=n), (1 << 37) - 32_640 * 256 - 1),
     "bias of words below zero": (lambda n: words_summed(1, bias=-n), (1 << 37) - 32_641 * 256),
 }
@@ -105,48 +108,12 @@ def test_a_sum_in_litert_whose_output_is_far_too_fine_is_refused(ratio: float) -
         added(ratio)
 
 
-@pytest.mark.parametrize(("zero", "shift"), [(127, 22), (128, 21)])
-def test_factors_of_a_sum_stay_below_the_limit_which_128_reaches(zero: int, shift: int) -> None:
-    factors, requant = sum_factors((0.125, -0.125), (3, 4), zero, 1, 254, "sum")
-    assert factors == (1 << shift - 3, -(1 << shift - 3))
-    assert (requant.shift, requant.zero, requant.low, requant.high) == (shift, zero, 1, 254)
-
-
-@pytest.mark.parametrize(("zero", "shift"), [(2, 20), (3, 19)])
-def test_the_factor_of_a_quotient_stays_below_the_limit_which_3_reaches(zero: int, shift: int) -> None:
-    factor, requant = quotient_factor(4.0, zero, 1, 254, "quotient")
-    assert (factor, requant.shift, requant.zero, requant.low, requant.high) == (4 << shift, shift, zero, 1, 254)
-
-
-def test_scales_of_softmax_are_one_over_an_integer_to_four_thousandths() -> None:
-    for steps in (1, 2, 100, 256, 1000):
-        for off, taken in ((-0.0041, False), (-0.0039, True), (0.0, True), (0.0039, True), (0.0041, False)):
-            nearest = round(steps * (1 + off))
-            assert takes_scale(1 / (steps * (1 + off))) is (taken or abs(steps * (1 + off) - nearest) <= 0.004 * steps)
-    assert [n for n in range(1, 60) if takes_scale(1 / (n + 0.25))] == []
-    assert takes_scale(1 / 62.75) and not takes_scale(1 / 62.25)
-
-
-@pytest.mark.parametrize(
-    "squares", [1 << 8, (1 << 28) - 1, 1 << 28, (1 << 30) - 1, 1 << 30, (1 << 45) + 12345, 1 << 60]
-)
-def test_a_sum_of_squares_gets_29_or_30_bits(squares: int) -> None:
-    found, up = shifted(squares)
-    assert 1 << 28 <= found < 1 << 30
-    assert found == (squares << 2 * (up - 20) if up > 20 else squares >> 2 * (20 - up))
-
-
 def test_roots_are_whole_and_below_two_to_the_fifteenth() -> None:
     numbers = np.random.default_rng(0).integers(0, 1 << 30, 300).tolist()
     edges = [r * r + d for r in (1, 2, 181, 16_383, 16_384, 32_767) for d in (-1, 0, 1)]
     for t in [0, *edges, *numbers, (1 << 30) - 1]:
         assert root_of(t) == isqrt(t)
     assert root_of(1 << 34) == (1 << 15) - 1
-
-
-@pytest.mark.parametrize(("depth", "bits"), [(1, 0), (16, 0), (17, 1), (32, 1), (33, 2), (64, 2), (1000, 6)])
-def test_sums_of_products_of_words_keep_36_bits(depth: int, bits: int) -> None:
-    assert Product16.dropped(depth) == bits
 
 
 # -- comparisons ----------------------------------------------------------------------------------------------------

@@ -9,12 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from emberlet.errors import UnsupportedError
 from emberlet.micro.builder.build import BuildResult, Options, build
 from emberlet.micro.builder.from_ir import read_graph
 from emberlet.micro.builder.importer.trees import before_scaling
-from onnx import TensorProto, helper
-from skl2onnx import to_onnx
 from sklearn.datasets import make_classification, make_regression
 from sklearn.decomposition import PCA
 from sklearn.ensemble import (
@@ -28,6 +25,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer, RobustScaler, StandardScaler
 from sklearn.svm import SVC, LinearSVC
 from sklearn.tree import DecisionTreeClassifier
+from support.machine_learning import one_node
+from support.microcontrollers import estimators
+from support.microcontrollers.modules import importable
 from support.microcontrollers.rows import row_by_row, scores_of
 
 from tools.micropython import Port
@@ -61,10 +61,7 @@ CLASSIFIERS: dict[str, tuple[Callable[[], Any], Array]] = {
 
 
 def converted(estimator: Any, x: Array, y: Array) -> bytes:
-    estimator.fit(x, y)
-    maps = hasattr(estimator, "classes_") and not isinstance(estimator, LinearSVC)
-    options = {id(estimator): {"zipmap": False}} if maps else None
-    return bytes(to_onnx(estimator, x[:1], options=options).SerializeToString())
+    return estimators.converted(estimator.fit(x, y), x)
 
 
 def built(data: bytes) -> BuildResult:
@@ -75,15 +72,9 @@ def on_micropython(
     result: BuildResult, x: Array, port: Port, folder: Path, bytecode: bool = False
 ) -> tuple[list[int | str], Array]:
     """The label and the scores of each row."""
-    files = {**{k: v.encode() for k, v in result.sources.items()}, **result.extra}
-    if bytecode and "m_bytecode.py" in files:
-        del files["m_kernels.py"]
-    for file, content in files.items():
-        (folder / file).write_bytes(content)
     rows = repr(x.astype(float).tolist()).replace("nan", "float('nan')")
-    script = (
-        f"import sys\nsys.path.insert(0, {str(folder)!r})\nimport m\nfor row in {rows}:\n"
-        "    scores = m.predict(row)\n    print(m.best(), *scores)\n"
+    script = importable(folder, result, bytecode=bytecode) + (
+        f"import m\nfor row in {rows}:\n    scores = m.predict(row)\n    print(m.best(), *scores)\n"
     )
     lines = port.run(script, heap="16M", micropypath=[]).check().stdout.splitlines()
     found = np.array([[float(v) for v in line.split()] for line in lines])
@@ -111,13 +102,6 @@ def test_scaled_numbers_are_compared_as_before_they_were_scaled() -> None:
         border, turned = before_scaling(float(cut), (float(offset), float(scale)))
         for x in (np.float32(border), np.nextafter(np.float32(border), np.float32(np.inf)), np.float32(rng.normal())):
             assert bool((x - offset) * scale <= cut) == (bool(x <= np.float32(border)) != turned)
-
-
-def test_trees_behind_layers_have_no_int8_form_and_are_built_with_float() -> None:
-    graph = read_graph(converted(make_pipeline(PCA(4), RandomForestClassifier(3)), X, Y), "m")
-    with pytest.raises(UnsupportedError, match=r"int8.*--float"):
-        build(graph, Options("m"), {"X": X})
-    assert build(graph, Options("m", floats=True), {"X": X}).program.is_float
 
 
 @pytest.mark.parametrize("bytecode", [False, True])
@@ -172,7 +156,7 @@ def test_a_feature_whose_missing_numbers_go_either_way_has_two_ranks() -> None:
     assert copied
 
 
-def ensemble_at_random(rng: np.random.Generator) -> bytes:
+def ensemble_at_random(rng: np.random.Generator) -> Any:
     """Four full trees of depth 3 over 3 features."""
     modes = ["BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ"]
     rows = [(tree, n) for tree in range(4) for n in range(15)]
@@ -192,8 +176,4 @@ def ensemble_at_random(rng: np.random.Generator) -> bytes:
         "target_weights": rng.normal(0, 1, 32).tolist(),
         "n_targets": 1,
     }
-    node = helper.make_node("TreeEnsembleRegressor", ["x"], ["y"], domain="ai.onnx.ml", **attributes)
-    x, y = (helper.make_tensor_value_info(n, TensorProto.FLOAT, s) for n, s in (("x", [1, 3]), ("y", [1, 1])))
-    opsets = [helper.make_opsetid("", 20), helper.make_opsetid("ai.onnx.ml", 3)]
-    graph = helper.make_graph([node], "g", [x], [y])
-    return bytes(helper.make_model(graph, opset_imports=opsets, ir_version=10).SerializeToString())
+    return one_node("TreeEnsembleRegressor", [np.zeros((1, 3), np.float32)], **attributes).SerializeToString()

@@ -15,6 +15,7 @@ from emberlet.micro.builder.from_ir import read_graph
 from emberlet.micro.builder.kernels.trees_float import TreesFloat
 from onnx import TensorProto, helper, numpy_helper
 from support.machine_learning import forest, one_node, svm
+from support.microcontrollers.modules import importable
 from support.microcontrollers.rows import row_by_row, scores_of
 from support.rows import every
 
@@ -246,12 +247,7 @@ def test_trees_behind_a_layer_predict_on_micropython(name: str, unix_port: Port,
     data = alone(before(("", "Neg", {}), COMPUTED[name])())
     result = build(read_graph(data, "m"), Options("m", floats=True))
     assert any(isinstance(layer, TreesFloat) for layer in result.graph.layers)
-    for file, content in {**{k: v.encode() for k, v in result.sources.items()}, **result.extra}.items():
-        (tmp_path / file).write_bytes(content)
-    script = (
-        f"import sys\nsys.path.insert(0, {str(tmp_path)!r})\nimport m\n"
-        f"for row in {ROWS.tolist()}:\n    print(*m.predict(row))\n"
-    )
+    script = importable(tmp_path, result) + f"import m\nfor row in {ROWS.tolist()}:\n    print(*m.predict(row))\n"
     lines = unix_port.run(script, heap="4M", micropypath=[]).check().stdout.splitlines()
     found = np.array([[float(v) for v in line.split()] for line in lines])
     wanted = row_by_row(data, ROWS)[-1].reshape(found.shape)

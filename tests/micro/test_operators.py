@@ -21,6 +21,7 @@ from emberlet.micro.builder.quantization.indices import numbers, stored
 from emberlet.micro.builder.quantization.reference import dequantize
 from onnx import TensorProto, helper, numpy_helper
 from support.draws import some
+from support.microcontrollers.modules import importable
 from support.rows import every
 
 from tools.micropython import Port
@@ -448,15 +449,10 @@ def steps_off(graph: Graph, own: Graph, laid: dict[str, Array]) -> float:
 
 def predictions(result: BuildResult, rows: list[list[Array]], port: Port, folder: Path, bytecode: bool) -> Array:
     """The module's `predict` for each row of inputs."""
-    files = {**{k: v.encode() for k, v in result.sources.items()}, **result.extra}
-    if bytecode:
-        del files["m_kernels.py"]
     for old in folder.iterdir():
         old.unlink()
-    for file, content in files.items():
-        (folder / file).write_bytes(content)
     lines = [f"print(*m.predict({', '.join(repr(x.reshape(-1).tolist()) for x in row)}))" for row in rows]
-    script = f"import sys\nsys.path.insert(0, {str(folder)!r})\nimport m\n" + "\n".join(lines)
+    script = importable(folder, result, bytecode=bytecode) + "import m\n" + "\n".join(lines)
     out = port.run(script, heap="16M", micropypath=[]).check().stdout
     return np.array([[float(v) for v in line.split()] for line in out.splitlines()])
 

@@ -9,16 +9,15 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
-from emberlet.micro.builder.build import BuildResult, Options, build
+from emberlet.micro.builder.build import Options, build
 from emberlet.micro.builder.cli import main
 from emberlet.micro.builder.from_ir import read_graph
 from emberlet.micro.builder.kernels.dot import Dot, DotFloat
-from emberlet.micro.builder.quantization.calibrate import check_samples
-from emberlet.micro.builder.quantization.reference import dequantize, quantize
 from onnxruntime.quantization import QuantFormat, QuantType, quantize_static
 from support.microcontrollers.onnx_models import MODELS
 from support.microcontrollers.quantized import Network, Samples, image_network, samples_of
 from support.microcontrollers.quantized import quantized as quantized_by
+from support.microcontrollers.words import inferred, step_of
 from support.onnx_models import expected
 
 Array = np.ndarray[Any, Any]
@@ -53,15 +52,8 @@ def test_outputs_are_those_of_onnxruntime_within_a_step_or_two(
     assert graph.grids and graph.weight_scales
     built = build(graph, Options("m"))
     assert not built.program.is_float
-    source, target = built.program.inputs[0], built.program.outputs[0]
-    _, order = built.graph.layouts[source.name]
-    steps = []
-    for sample in x[:20]:
-        expected = session.run(None, {"x": sample})[0].reshape(-1)
-        bytes_in = quantize(np.transpose(sample, order), source.scale, source.zero).reshape(source.shape)
-        y = dequantize(built.graph.run({source.name: bytes_in})[target.name], target.scale, target.zero).reshape(-1)
-        steps.append(np.abs(y - expected) / target.scale)
-    off = np.stack(steps)
+    steps = [np.abs(inferred(built, v) - session.run(None, {"x": v})[0].reshape(-1)) for v in x[:20]]
+    off = np.stack(steps) / step_of(built)
     assert off.max() <= 3.01
     assert off.mean() < 0.6
 
@@ -94,9 +86,7 @@ def test_weights_of_4_bits_are_kept_as_they_are(kind: QuantType, tmp_path: Path)
     (other,) = (layer for layer in large.graph.layers if isinstance(layer, Dot))
     assert not other.packed and layer.constants()[0].size <= -(-other.constants()[0].size // 2) + len(other.weights) * 9
     for x in samples[:5]:
-        mine = quantize(check_samples({"x": x[None]}, graph)["x"][0], *_grid(built, "x"))
-        a, b = (made.graph.run({"x": mine})[made.graph.outputs[0]] for made in (built, large))
-        np.testing.assert_array_equal(a, b)
+        np.testing.assert_array_equal(*(inferred(made, x) for made in (built, large)))
 
 
 @pytest.mark.parametrize("kind", [QuantType.QInt4, QuantType.QUInt4])
@@ -114,18 +104,10 @@ def test_a_dense_network_of_4_bits_takes_half_the_flash_and_follows_onnxruntime(
     small, large = (build(graph, Options("m", int4=how)) for how in ("packed", "bytes"))
     sizes = [made.program.weights.size for made in (small, large)]
     assert sizes[0] * 2 == sizes[1] == 96 * 64 + 64 * 64 + 64 * 10
-    source, target = small.program.inputs[0], small.program.outputs[0]
     for x in samples:
-        wanted = expected(model, {"x": x})[0].reshape(-1)
-        mine = quantize(x.reshape(-1), source.scale, source.zero)
-        found = [made.graph.run({"x": mine})[target.name] for made in (small, large)]
+        found = [inferred(made, x) for made in (small, large)]
         np.testing.assert_array_equal(*found)
-        off = np.abs(dequantize(found[0], target.scale, target.zero).reshape(-1) - wanted) / target.scale
-        assert off.max() < 2.01
-
-
-def _grid(built: BuildResult, name: str) -> tuple[float, int]:
-    return built.graph.grids[name].scale, built.graph.grids[name].zero
+        assert np.abs(found[0] - expected(model, {"x": x})[0].reshape(-1)).max() < 2.01 * step_of(small)
 
 
 @pytest.mark.parametrize("kind", [QuantType.QInt16, QuantType.QUInt16])
@@ -140,11 +122,5 @@ def test_activations_of_16_bits_are_calibrated_to_8_or_stay_float32(kind: QuantT
         assert built.program.is_float == floats
         for x in samples[:5]:
             wanted = expected(model, {"x": x})[0].reshape(-1)
-            mine = check_samples({"x": x[None]}, built.graph)["x"][0]
-            if floats:
-                found = built.graph.run({"x": mine})[built.graph.outputs[0]]
-            else:
-                grid, last = built.graph.grids["x"], built.graph.grids[built.graph.outputs[0]]
-                y = built.graph.run({"x": quantize(mine, grid.scale, grid.zero)})[built.graph.outputs[0]]
-                found = dequantize(y, last.scale, last.zero)
-            assert np.abs(found.reshape(-1) - wanted).max() < (0.002 if floats else 0.05) * max(1, np.abs(wanted).max())
+            near = (0.002 if floats else 0.05) * max(1, np.abs(wanted).max())
+            assert np.abs(inferred(built, x) - wanted).max() < near

@@ -9,13 +9,13 @@ import onnx
 import pytest
 from emberlet.micro.builder.build import BuildResult, Options, build
 from emberlet.micro.builder.from_ir import read_graph
-from emberlet.micro.builder.quantization.calibrate import check_samples
-from emberlet.micro.builder.quantization.reference import dequantize, quantize
 from onnx import TensorProto
 from onnxruntime.quantization import QuantFormat, QuantType
+from support.microcontrollers.modules import importable
 from support.microcontrollers.onnx_models import Array
 from support.microcontrollers.quantized import Network, quantized, samples_of
 from support.microcontrollers.quantized_nodes import KINDS, Node, bytes_for, node_of
+from support.microcontrollers.words import inferred, step_of
 from support.onnx_models import expected
 
 from tools.microcontrollers.running import inputs_in_arena, outputs_of, run_program
@@ -130,10 +130,7 @@ def test_networks_follow_onnxruntime(
         given = {"x": samples_of(plain)} if plain.graph.node[0].op_type.endswith("Pool") else None
         built = build(read_graph(model.SerializeToString(), "m"), Options("m", method="minmax"), given)
         for x in samples_of(plain, 3, 99):
-            grid, target = built.graph.grids["x"], built.graph.grids[built.graph.outputs[0]]
-            mine = quantize(check_samples({"x": x[None]}, built.graph)["x"][0], grid.scale, grid.zero)
-            y = dequantize(built.graph.run({"x": mine})[built.graph.outputs[0]], target.scale, target.zero)
-            off.append(np.abs(y.reshape(-1) - expected(model, {"x": x})[0].reshape(-1)) / target.scale)
+            off.append(np.abs(inferred(built, x) - expected(model, {"x": x})[0].reshape(-1)) / step_of(built))
     steps = np.rint(np.concatenate(off))
     print("seeds 0 to 7: steps from onnxruntime, at most", steps.max(), "and on average", steps.mean())
     assert steps.max() <= 2 and np.mean(steps) < 0.1
@@ -193,11 +190,9 @@ def test_a_model_of_bytes_takes_bytes(dtype: str, how: str, floats: bool, unix_p
     graph = read_graph(model.SerializeToString(), "m")
     built = build(graph, Options("m", method="minmax", floats=floats), {"x": samples})
     assert built.program.is_float == floats and dtype in built.sources["m.py"]
-    for name, data in {**{k: v.encode() for k, v in built.sources.items()}, **built.extra}.items():
-        (tmp_path / name).write_bytes(data)
     wanted = expected(model, {"x": samples[3]})[0].reshape(-1)
     numbers = (samples[3] if how == "moved" else np.transpose(samples[3], (0, 2, 3, 1))).reshape(-1).tolist()
-    script = f"import sys\nsys.path.insert(0, {str(tmp_path)!r})\nimport m\nprint(m.predict({numbers}))"
+    script = importable(tmp_path, built) + f"import m\nprint(m.predict({numbers}))"
     answer = unix_port.run(script, heap="16M", micropypath=[]).check().stdout
     scale = 1e-5 if floats else built.graph.grids[built.graph.outputs[0]].scale
     assert np.abs(np.array(eval(answer)) - wanted).max() < 8 * scale
@@ -208,10 +203,8 @@ def test_the_bytes_of_a_model_are_its_own(unix_port: Port, tmp_path: Path) -> No
     node = node_of(next(s for s in range(200) if node_of(s).op == "QGemm" and node_of(s).dtype == np.uint8))
     built = build(read_graph(node.model().SerializeToString(), "m"), Options("m"))
     inputs = bytes_for(node, np.random.default_rng(1))
-    for name, data in {**{k: v.encode() for k, v in built.sources.items()}, **built.extra}.items():
-        (tmp_path / name).write_bytes(data)
-    script = (
-        f"import sys\nsys.path.insert(0, {str(tmp_path)!r})\nimport m\nx = {inputs['x'].reshape(-1).tolist()}\n"
+    script = importable(tmp_path, built) + (
+        f"import m\nx = {inputs['x'].reshape(-1).tolist()}\n"
         "m.input[:] = bytes(x)\nm.run()\nprint(list(m.output))\nprint(m.predict(x))"
     )
     first, second = unix_port.run(script, heap="16M", micropypath=[]).check().stdout.splitlines()
@@ -253,11 +246,7 @@ def test_bytes_that_are_resized_keep_their_scale(mode: str) -> None:
     model = quantized(plain, samples, quant_format=QuantFormat.QOperator, activation_type=QuantType.QUInt8)
     assert any(node.op_type == "Resize" and node.input[0].endswith("_quantized") for node in model.graph.node)
     built = build(read_graph(model.SerializeToString(), "m"), Options("m"))
-    source, target = built.graph.inputs[0], built.graph.outputs[0]
-    own, out = built.graph.grids[source], built.graph.grids[target]
     for x in samples[:4]:
-        laid = check_samples({source: x[None]}, built.graph)[source][0]
-        y = built.graph.run({source: quantize(laid, own.scale, own.zero)})[target]
-        off = dequantize(y, out.scale, out.zero).reshape(-1) - expected(model, {"x": x})[0].reshape(-1)
+        off = inferred(built, x) - expected(model, {"x": x})[0].reshape(-1)
         # onnxruntime cuts off the fraction of an interpolated byte, which is rounded here: a step for each.
-        assert np.abs(off).mean() < out.scale and np.abs(off).max() < 5 * out.scale
+        assert np.abs(off).mean() < step_of(built) and np.abs(off).max() < 5 * step_of(built)

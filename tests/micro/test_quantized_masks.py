@@ -10,11 +10,12 @@ import pytest
 from emberlet.errors import ModelError
 from emberlet.micro.builder.build import Options, build
 from emberlet.micro.builder.from_ir import read_graph
-from emberlet.micro.builder.quantization.reference import dequantize, quantize
+from emberlet.micro.builder.quantization.reference import dequantize
 from onnx import TensorProto, helper
 from onnxruntime.quantization import QuantFormat, QuantType
 from support.microcontrollers.onnx_models import Maker
 from support.microcontrollers.quantized import quantized
+from support.microcontrollers.words import inferred, step_of
 from support.onnx_models import expected
 
 Array = np.ndarray[Any, Any]
@@ -50,9 +51,7 @@ def attention(kind: str, least: float) -> onnx.ModelProto:
     m("MatMul", "weights v", "y")
     for made in m.nodes:
         made.name = f"node {made.output[0]}"
-    ends = [helper.make_tensor_value_info(n, TensorProto.FLOAT, [1, STEPS, WIDTH]) for n in "xy"]
-    graph = helper.make_graph(m.nodes, "g", ends[:1], ends[1:], m.constants)
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    return m.model([1, STEPS, WIDTH], opset=17, ir=9)
 
 
 SAMPLES = np.random.default_rng(1).standard_normal((40, 1, STEPS, WIDTH)).astype(np.float32)
@@ -61,13 +60,8 @@ SAMPLES = np.random.default_rng(1).standard_normal((40, 1, STEPS, WIDTH)).astype
 def steps_off(model: onnx.ModelProto, samples: dict[str, Array] | None = None) -> Array:
     """The difference between int8 and onnxruntime, in steps of the output."""
     built = build(read_graph(model.SerializeToString(), "m"), Options("m", method="minmax"), samples)
-    source, target = built.program.inputs[0], built.program.outputs[0]
-    found = []
-    for x in SAMPLES[:20]:
-        y = built.graph.run({source.name: quantize(x.reshape(source.shape), source.scale, source.zero)})[target.name]
-        wanted = expected(model, {"x": x})[0].reshape(-1)
-        found.append(np.abs(dequantize(y, target.scale, target.zero).reshape(-1) - wanted) / target.scale)
-    return np.stack(found)
+    off = [inferred(built, x) - expected(model, {"x": x})[0].reshape(-1) for x in SAMPLES[:20]]
+    return np.abs(np.stack(off)) / step_of(built)
 
 
 def outside(model: onnx.ModelProto) -> list[str]:
@@ -102,16 +96,12 @@ def test_what_a_computed_mask_does_not_hide_keeps_its_steps(chosen: str, scale: 
     m("Where", chosen, "masked")
     m("Softmax", "masked", "y", axis=-1)
     used = {name for node in m.nodes for name in node.input}
-    ends = [helper.make_tensor_value_info(n, TensorProto.FLOAT, [1, WIDTH]) for n in "xy"]
-    graph = helper.make_graph(m.nodes, "g", ends[:1], ends[1:], [c for c in m.constants if c.name in used])
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    m.constants = [c for c in m.constants if c.name in used]
+    model = m.model([1, WIDTH], opset=17, ir=9)
     samples = np.random.default_rng(1).choice([-2.0, -1.0, 1.0, 2.0], (40, 1, WIDTH)).astype(np.float32)
     built = build(read_graph(model.SerializeToString(), "m"), Options("m", method="minmax"), {"x": samples[:, 0]})
-    source, target = built.program.inputs[0], built.program.outputs[0]
     for x in samples[:20]:
-        y = built.graph.run({source.name: quantize(x.reshape(source.shape), source.scale, source.zero)})[target.name]
-        wanted = expected(model, {"x": x})[0].reshape(-1)
-        assert np.abs(dequantize(y, target.scale, target.zero).reshape(-1) - wanted).max() < 4.01 * target.scale
+        assert np.abs(inferred(built, x) - expected(model, {"x": x})[0].reshape(-1)).max() < 4.01 * step_of(built)
 
 
 @pytest.mark.parametrize("form", [QuantFormat.QDQ, QuantFormat.QOperator])

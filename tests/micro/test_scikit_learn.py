@@ -4,20 +4,17 @@ others."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import onnx.utils
-import onnxruntime
 import pytest
 from emberlet.errors import ModelError, UnsupportedError
 from emberlet.micro.builder.build import BuildResult, Options, build
 from emberlet.micro.builder.from_ir import read_graph
 from onnx import TensorProto, helper
-from skl2onnx import to_onnx
 from sklearn.cluster import KMeans
 from sklearn.compose import ColumnTransformer
 from sklearn.datasets import make_classification, make_regression
@@ -39,6 +36,8 @@ from sklearn.preprocessing import (
 )
 from sklearn.svm import SVC, NuSVC
 from sklearn.tree import DecisionTreeClassifier
+from support.microcontrollers import estimators
+from support.microcontrollers.rows import row_by_row, scores_of
 
 Array = npt.NDArray[Any]
 
@@ -75,29 +74,12 @@ def some() -> list[tuple[str, Any]]:
     return [("a", DecisionTreeClassifier(max_depth=3)), ("b", GaussianNB()), ("c", LogisticRegression())]
 
 
-def converted(estimator: Any, x: Array, y: Array, **options: Any) -> bytes:
-    estimator.fit(x, y)
-    given = {id(estimator): {"zipmap": False, **options}} if hasattr(estimator, "classes_") else None
-    with suppress(NameError):  # some converters have no such option
-        return bytes(to_onnx(estimator, x[:1], options=given).SerializeToString())
-    return bytes(to_onnx(estimator, x[:1]).SerializeToString())
+def converted(estimator: Any, x: Array, y: Array) -> bytes:
+    return estimators.converted(estimator.fit(x, y), x)
 
 
 def built(data: bytes) -> BuildResult:
     return build(read_graph(data, "m"), Options("m"))
-
-
-def scores_of(result: BuildResult, x: Array) -> Array:
-    source, target = result.graph.inputs[0], result.graph.outputs[0]
-    return np.array([result.graph.run({source: row})[target].reshape(-1) for row in x])
-
-
-def answers(data: bytes, x: Array) -> list[Array]:
-    """onnxruntime's outputs, one row at a time, since some of skl2onnx's graphs take only one row."""
-    session = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"])
-    name = session.get_inputs()[0].name
-    rows = [session.run(None, {name: row[None]}) for row in x]
-    return [np.concatenate([np.asarray(row[k]) for row in rows]) for k in range(len(rows[0]))]
 
 
 def classes_of(result: BuildResult, x: Array) -> list[int | str]:
@@ -112,7 +94,7 @@ def classes_of(result: BuildResult, x: Array) -> list[int | str]:
 def test_support_vector_machines_of_several_classes_give_the_label_and_the_scores(name: str) -> None:
     data = converted(SEVERAL[name](), X, Y)
     result = built(data)
-    label, wanted = answers(data, UNSEEN)
+    label, wanted = row_by_row(data, UNSEEN)
     np.testing.assert_allclose(scores_of(result, UNSEEN), wanted, atol=2e-4)
     assert classes_of(result, UNSEEN) == label.tolist()
 
@@ -121,20 +103,20 @@ def test_support_vector_machines_of_several_classes_give_the_label_and_the_score
 def test_probabilities_of_support_vector_machines_are_coupled(y: Array) -> None:
     data = converted(SVC(probability=True, random_state=0), X, y)
     result = built(data)
-    label, wanted = answers(data, UNSEEN)
+    label, wanted = row_by_row(data, UNSEEN)
     np.testing.assert_allclose(scores_of(result, UNSEEN), wanted, atol=1e-5)
     assert classes_of(result, UNSEEN) == label.tolist()
 
 
 def test_a_label_that_the_model_computes_as_a_number_is_an_output() -> None:
     data = converted(OneVsOneClassifier(LogisticRegression()), X, Y)
-    assert scores_of(built(data), UNSEEN)[:, 0].tolist() == answers(data, UNSEEN)[0].reshape(-1).tolist()
+    assert scores_of(built(data), UNSEEN)[:, 0].tolist() == row_by_row(data, UNSEEN)[0].reshape(-1).tolist()
 
 
 @pytest.mark.parametrize("name", PREPARED)
 def test_preprocessors(name: str) -> None:
     data = converted(PREPARED[name](), X, Y)
-    wanted = answers(data, UNSEEN)[0].reshape(len(UNSEEN), -1)
+    wanted = row_by_row(data, UNSEEN)[0].reshape(len(UNSEEN), -1)
     np.testing.assert_allclose(scores_of(built(data), UNSEEN), wanted, rtol=2e-4, atol=2e-4)
 
 
@@ -158,7 +140,7 @@ def test_a_support_vector_machine_has_an_int8_form() -> None:
         graph.run({"X": np.clip(np.rint(row / grid.scale) + grid.zero, 0, 255).astype(np.uint8)})[port.name].item()
         for row in X
     ]
-    right = np.mean([port.labels[int(v)] == y for v, y in zip(found, answers(data, X)[0], strict=True)])
+    right = np.mean([port.labels[int(v)] == y for v, y in zip(found, row_by_row(data, X)[0], strict=True)])
     assert right > 0.93
 
 

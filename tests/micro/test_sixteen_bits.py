@@ -4,28 +4,26 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import onnx
 import pytest
 from emberlet.errors import UnsupportedError
 from emberlet.host import cli
-from emberlet.micro.builder.build import BuildResult, Options, build
+from emberlet.micro.builder.build import Options, build
 from emberlet.micro.builder.from_ir import read_graph
-from emberlet.micro.builder.graph import Grid
 from emberlet.micro.builder.kernels.arg import Arg
 from emberlet.micro.builder.kernels.sixteen.dot import Dot16
 from emberlet.micro.builder.kernels.sixteen.maps import PiecewiseLinear16, knots_of
 from emberlet.micro.builder.kernels.sixteen.softmax import LogSoftmax16
 from emberlet.micro.builder.quantization.calibrate import check_samples
 from emberlet.micro.builder.quantization.indices import stored
-from emberlet.micro.builder.quantization.sixteen import difference_requant, sum_requant, to_bytes, to_words
+from emberlet.micro.builder.quantization.sixteen import difference_requant, to_bytes, to_words
 from emberlet.micro.builder.written import write
 from onnx import TensorProto
 from onnxruntime.quantization import QuantType
 from support.microcontrollers.onnx_models import Maker
-from support.microcontrollers.quantized import Network, image_network, quantized, samples_of
+from support.microcontrollers.quantized import Network, classifier, image_network, quantized, samples_of
 from support.microcontrollers.words import as_written, inferred
 from support.rows import every
 
@@ -33,8 +31,6 @@ from tools.microcontrollers.models import desktop_boards
 from tools.microcontrollers.random_layers import of_sixteen_bits, program_of
 from tools.microcontrollers.running import run_program
 from tools.micropython import Port
-
-Array = np.ndarray[Any, Any]
 
 KINDS = [QuantType.QInt16, QuantType.QUInt16]
 
@@ -60,25 +56,6 @@ def test_networks_drawn_at_random_follow_onnxruntime(first: int) -> None:
     print("seeds to 23:", built_count, "networks, steps of 65,536 off at most:", worst)
     assert built_count >= 5
     assert worst < 16
-
-
-def classifier(seed: int) -> onnx.ModelProto:
-    """Convolutions, a residual, an average, a dense layer and a softmax."""
-    n = Network(seed)
-    n.conv(3, 8, 3, strides=2)
-    n.activation("Relu")
-    before = n.at
-    n.conv(8, 8, 3, group=8)
-    n.activation("HardSwish")
-    n.then("Add", before)
-    n.then("MaxPool", kernel_shape=[2, 2])
-    n.then("GlobalAveragePool")
-    n.then("Flatten")
-    n.dense(8, 6)
-    n.then("Tanh")
-    n.dense(6, 4)
-    n.then("Softmax")
-    return n.done([1, 3, 8, 8])
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -197,20 +174,9 @@ def test_what_has_no_words_says_so_and_both_ways_out_work(op: str) -> None:
         built = build(graph, options, given)
         assert built.program.is_float == options.floats and not built.graph.wide
         for x in samples[:4]:
-            mine = check_samples({"x": x[None]}, built.graph)["x"][0]
-            if options.floats:
-                found = built.graph.run({"x": mine})[built.graph.outputs[0]].reshape(-1)
-            else:
-                found = _real(built, mine)
             wanted = as_written(model, x)
-            assert np.abs(found - wanted).max() < (0.002 if options.floats else 0.06) * max(1, np.abs(wanted).max())
-
-
-def _real(built: BuildResult, x: Array) -> Array:
-    target = built.graph.outputs[0]
-    grid = built.graph.grids[target]
-    y = built.graph.run({"x": stored(built.graph, "x", x)})[target]
-    return (y.reshape(-1).astype(np.int64) - grid.zero) * grid.scale
+            near = (0.002 if options.floats else 0.06) * max(1, np.abs(wanted).max())
+            assert np.abs(inferred(built, x) - wanted).max() < near
 
 
 def words(kind: str) -> tuple[onnx.ModelProto, list[int]]:
@@ -315,33 +281,6 @@ def test_lines_follow_a_function_to_a_step(seed: int) -> None:
     layer = PiecewiseLinear16("curve", ("x",), "y", (4,), knots)
     assert np.abs(layer.values - values).max() <= 1
     assert len(knots) < 3000
-
-
-@pytest.mark.parametrize("power", [4, 9, 20])
-def test_multipliers_have_as_many_bits_as_fit(power: int) -> None:
-    """At most 2**28 inclusive, so that a scale that is a power of two costs the other channels no bit."""
-    found = sum_requant([2.0**-power, 0.7 * 2.0**-power], 2.0**20, 0)
-    if 28 + power <= 57:
-        assert (max(found.multipliers), found.shift) == (1 << 28, 28 + power)
-    beside = sum_requant([1.001 * 2.0**-power], 2.0**20, 0)
-    assert beside.shift == 27 + power
-    assert abs(beside.multipliers[0] / 2.0**beside.shift / (1.001 * 2.0**-power) - 1) < 2.0**-27
-
-
-def test_the_module_says_what_its_words_are() -> None:
-    network = classifier(1)
-    samples = samples_of(network, 6)
-    built = build(
-        read_graph(quantized(network, samples, activation_type=QuantType.QInt16).SerializeToString(), "m"), Options("m")
-    )
-    text = built.sources["m.py"]
-    assert "input x: 8 × 8 × 3 (height × width × channels), number = " in text
-    assert ", words of two bytes, the lower one first" in text
-
-
-def test_a_grid_of_words_reaches_its_ends() -> None:
-    grid = Grid(0.5, 32768, 16)
-    assert grid.wide and grid.ends == (-16384.0, 16383.5)
 
 
 @pytest.mark.parametrize("kind", [QuantType.QInt16, QuantType.QInt8])

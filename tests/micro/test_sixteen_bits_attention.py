@@ -3,46 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
-import onnx
 import pytest
 from emberlet.micro.builder.build import Options, build
 from emberlet.micro.builder.from_ir import read_graph
 from emberlet.micro.builder.kernels.sixteen.product import Product16
 from emberlet.micro.builder.quantization.sixteen import sum_requant, to_bytes, to_words
 from onnxruntime.quantization import QuantType
-from support.microcontrollers.quantized import Network, quantized, samples_of
+from support.microcontrollers.quantized import attention, quantized, samples_of
 from support.microcontrollers.words import as_written, inferred
 
 KINDS = [QuantType.QInt16, QuantType.QUInt16]
-
-
-def attention(seed: int, heads: int = 2, length: int = 9, size: int = 8) -> onnx.ModelProto:
-    """Self-attention in the form of exporters, a residual connection, a normalization and a dense layer."""
-    n, wide = Network(seed), heads * size
-    source = n.at
-    n.m.constant("apart", [length, heads, size])
-    sides = {}
-    for name, order in (("q", [1, 0, 2]), ("k", [1, 2, 0]), ("v", [1, 0, 2])):
-        n.at = source
-        n.dense(wide, wide)
-        n.then("Reshape", "apart")
-        sides[name] = n.then("Transpose", perm=order)
-    n.at = sides["q"]
-    n.then("MatMul", sides["k"])
-    n.m.constant("scale", np.float32(size**-0.5))
-    n.then("Mul", "scale")
-    n.then("Softmax", axis=-1)
-    n.then("MatMul", sides["v"])
-    n.then("Transpose", perm=[1, 0, 2])
-    n.m.constant("together", [length, wide])
-    n.then("Reshape", "together")
-    n.dense(wide, wide)
-    n.then("Add", source)
-    n.m.weight("g", wide, scale=1)
-    n.m.weight("b", wide, scale=1)
-    n.then("LayerNormalization", "g", "b")
-    n.dense(wide, 4)
-    return n.done([length, wide])
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -13,7 +13,7 @@ from emberlet.micro.builder.build import Options, build
 from emberlet.micro.builder.from_ir import read_graph
 from onnxruntime.quantization import QuantType
 from support.draws import draw
-from support.microcontrollers.quantized import Network, quantized, samples_of
+from support.microcontrollers.quantized import Network, attention, classifier, quantized, samples_of
 
 from tools.boards_in_qemu import EmulatedBoard
 from tools.microcontrollers.random_layers import Case, program_of, word_cases
@@ -34,51 +34,6 @@ def test_layers_of_words_are_exact(name: str) -> None:
     assert [(made[k].layer.name, made[k].shape) for k in wrong] == []
 
 
-def image() -> onnx.ModelProto:
-    """Convolutions, a residual, pools, a dense layer, functions and a softmax."""
-    n = Network(3)
-    n.conv(3, 8, 3, strides=2)
-    n.activation("Relu")
-    before = n.at
-    n.conv(8, 8, 3, group=8)
-    n.activation("HardSwish")
-    n.then("Add", before)
-    n.then("MaxPool", kernel_shape=[2, 2])
-    n.then("InstanceNormalization", *_scales(n, 8))
-    n.then("GlobalAveragePool")
-    n.then("Flatten")
-    n.dense(8, 6)
-    n.then("Tanh")
-    n.dense(6, 4)
-    n.then("Softmax")
-    return n.done([1, 3, 8, 8])
-
-
-def transformer() -> onnx.ModelProto:
-    """A block of attention with a normalization."""
-    n = Network(4)
-    length, heads, size = 5, 2, 4
-    wide, source = heads * size, n.at
-    n.m.constant("apart", [length, heads, size])
-    sides = {}
-    for name, order in (("q", [1, 0, 2]), ("k", [1, 2, 0]), ("v", [1, 0, 2])):
-        n.at = source
-        n.dense(wide, wide)
-        n.then("Reshape", "apart")
-        sides[name] = n.then("Transpose", perm=order)
-    n.at = sides["q"]
-    n.then("MatMul", sides["k"])
-    n.then("Softmax", axis=-1)
-    n.then("MatMul", sides["v"])
-    n.then("Transpose", perm=[1, 0, 2])
-    n.m.constant("together", [length, wide])
-    n.then("Reshape", "together")
-    n.then("Add", source)
-    n.then("LayerNormalization", *_scales(n, wide))
-    n.dense(wide, 4)
-    return n.done([length, wide])
-
-
 def spotter() -> onnx.ModelProto:
     """Convolutions over time, a GRU and a dense layer."""
     n = Network(5)
@@ -97,14 +52,11 @@ def spotter() -> onnx.ModelProto:
     return n.done([1, 6, 20])
 
 
-def _scales(n: Network, count: int) -> list[str]:
-    names = [n.name(), n.name()]
-    for name in names:
-        n.m.weight(name, count, scale=1)
-    return names
-
-
-NETWORKS = {"image": image, "transformer": transformer, "spotter": spotter}
+NETWORKS = {
+    "image": lambda: classifier(3, normalized=True),
+    "transformer": lambda: attention(4, length=5, size=4),
+    "spotter": spotter,
+}
 
 
 @cache

@@ -10,6 +10,7 @@ import pytest
 from emberlet.micro.builder.boards import BOARDS
 from emberlet.micro.builder.build import BuildResult, Options, build
 from emberlet.micro.builder.from_ir import read_graph
+from support.microcontrollers.modules import importable
 from support.microcontrollers.over_time import network_over_time
 from support.microcontrollers.quantized import samples_of
 
@@ -42,12 +43,10 @@ MODELS = {
 
 def run(result: BuildResult, script: str, port: Port, folder: Path) -> list[str]:
     """What a script prints, with the module as `m` and three inputs in `x`."""
-    for file, text in {**{k: v.encode() for k, v in result.sources.items()}, **result.extra}.items():
-        (folder / file).write_bytes(text)
     given = result.program.inputs[0]
     numbers = np.random.default_rng(5).integers(-100, 100, (3, given.size // given.width))
     x = (numbers if given.integer is not None else numbers / 100).tolist()
-    head = f"import sys\nsys.path.insert(0, {str(folder)!r})\nimport {result.program.name} as m\nx = {x}\n"
+    head = importable(folder, result) + f"import {result.program.name} as m\nx = {x}\n"
     return port.run(head + script, heap="32M", micropypath=[]).check().stdout.splitlines()
 
 

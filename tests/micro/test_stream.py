@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from inspect import signature
 
 import numpy as np
 import pytest
@@ -44,13 +43,6 @@ def test_numbers_beyond_the_grid_saturate_and_clearing_forgets_all_rows() -> Non
         Rows(memoryview(bytearray()), 1, 0, columns=2)
     with pytest.raises(ValueError, match=r"2.*found 3"):
         Rows(memoryview(bytearray(8)), 1, 0, columns=2).append([1, 2, 3])
-
-
-def test_integers_are_scaled_by_the_unit() -> None:
-    to = bytearray(3)
-    rows = Rows(memoryview(to), 0.5, 10, columns=3, unit=1 / 256)
-    assert rows.append([0, 512, -256])
-    assert list(to) == [10, 14, 8]
 
 
 @pytest.mark.parametrize(
@@ -104,11 +96,6 @@ def test_numbers_are_rounded_to_the_nearest_step(step: float, found: int) -> Non
     rows = Rows(memoryview(to), 1 / abs(step), 100 if abs(step) < 1 else 0, columns=1)
     assert [rows.append([1 if step > 0 else -1]) for _ in range(2)] == [False, True]
     assert list(to) == [found + (100 if abs(step) < 1 else 0)] * 2
-
-
-def test_rows_are_taken_one_by_one_unless_said_otherwise() -> None:
-    defaults = {name: p.default for name, p in signature(Rows).parameters.items() if p.default is not p.empty}
-    assert defaults == {"hop": 1, "unit": 1}
 
 
 @pytest.mark.parametrize("kind", [int, float, np.int32, np.float32])

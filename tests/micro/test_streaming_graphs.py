@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -16,35 +15,9 @@ from emberlet.micro.builder.kernels.nest import Axis
 from emberlet.micro.builder.kernels.pool import ReduceFloat
 from emberlet.micro.builder.kernels.slide import Slide
 from emberlet.micro.builder.streaming import streamed
+from support.microcontrollers.over_time import check
 
 from tools.microcontrollers.graphs_over_time import BANDS, CHANNELS, Over, over_time
-
-
-def along(found: tuple[int, ...], whole: tuple[int, ...]) -> int | None:
-    """The axis along which a stream's output is a part of the whole window's."""
-    differing = [k for k, (a, b) in enumerate(zip(found, whole, strict=True)) if a != b]
-    assert len(differing) < 2
-    return differing[0] if differing else None
-
-
-def check(whole: Graph, stream: Graph, axis: int, seed: int, calls: int = 8) -> None:
-    steps, new = whole.shapes["x"][axis], stream.shapes["x"][axis]
-    rng = np.random.default_rng([seed, 1])
-    shape = list(whole.shapes["x"])
-    shape[axis] = steps + calls * new
-    every = rng.normal(0, 1, shape).astype(np.float32)
-    every[(slice(None),) * axis + (slice(0, steps),)] = 0
-    states: dict[str, Any] = {}
-    for k in range(calls):
-        end = steps + (k + 1) * new
-        found = stream.run({"x": np.take(every, range(end - new, end), axis)}, states)
-        wanted = whole.run({"x": np.take(every, range(end - steps, end), axis)})
-        for name in whole.outputs:
-            a, b = found[name], wanted[name]
-            at = along(a.shape, b.shape)
-            if at is not None:
-                b = np.take(b, range(b.shape[at] - a.shape[at], b.shape[at]), at)
-            np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5, err_msg=f"seed {seed}, call {k}, {name}")
 
 
 @pytest.mark.parametrize("start", range(0, 240, 60))
@@ -55,7 +28,7 @@ def test_a_stream_gives_what_the_whole_window_would(start: int) -> None:
         for new in (None, 1, 2, 5):
             stream = streamed(graph, axis, new)
             kept += any(isinstance(layer, Slide) for layer in stream.layers)
-            check(graph, stream, axis, seed, 3 if new is None else 5)
+            check(graph, stream, axis, seed, 3 if new is None else 5, near=1e-5)
     assert kept > 60
 
 

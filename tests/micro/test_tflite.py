@@ -16,6 +16,7 @@ from emberlet.micro.builder.from_ir import read_graph
 from emberlet.micro.builder.kernels.state import Keep
 from emberlet.micro.builder.quantization.sixteen import to_bytes, to_words
 from support.draws import draw
+from support.microcontrollers.modules import importable
 
 from tools.microcontrollers import litert
 from tools.microcontrollers.running import inputs_in_arena, outputs_of, run_program
@@ -157,10 +158,8 @@ def test_a_wake_word_keeps_its_state_on_the_device(unix_port: Port, tmp_path: Pa
     assert not any(isinstance(layer, Keep) for layer in result.graph.layers)
     x = bytes_for(2, (120,), 8)
     expected = ran(result, x)
-    for name, data in {**{k: v.encode() for k, v in result.sources.items()}, **result.extra}.items():
-        (tmp_path / name).write_bytes(data)
-    script = (
-        f"import sys\nsys.path.insert(0, {str(tmp_path)!r})\nimport wake\nfound = []\n"
+    script = importable(tmp_path, result) + (
+        "import wake\nfound = []\n"
         "for again in range(2):\n"
         f"    for x in {[bytes(v) for v in x]!r}:\n"
         "        wake.input[:] = x\n        wake.run()\n        found.append(list(wake.output))\n"

@@ -256,14 +256,3 @@ def test_what_a_quantized_file_cannot_do_is_built_from_the_float_model(kind: str
     # A quotient stays float32.
     built = build(graph, Options("m", floats=kind == "DIV"), samples)
     assert built.program.is_float == (kind == "DIV")
-
-
-@pytest.mark.parametrize("shape", [[1, 4, 4], [4, 4], [1, 1, 4, 4, 1]])
-def test_a_transposed_convolution_to_another_rank_than_4_is_refused(shape: list[int]) -> None:
-    file = File()
-    x, y = file.tensor((1, 3, 3, 2), "float32"), file.tensor((1, 4, 4, 1), "float32")
-    weights, size = file.constant(np.ones((1, 2, 2, 2), np.float32)), file.constant(np.array(shape, np.int32))
-    file.operator("TRANSPOSE_CONV", [size, weights, x], [y], "TransposeConv", Padding=1, StrideH=1, StrideW=1)
-    file.inputs, file.outputs = [x], [y]
-    with pytest.raises(EmberletError, match=r"an output of shape \(.*\) is not supported"):
-        read_graph(file.written(), "m")

@@ -1,4 +1,4 @@
-"""Networks over time drawn at random."""
+"""Networks over time drawn at random, and what a stream owes the whole window."""
 
 from __future__ import annotations
 
@@ -6,7 +6,11 @@ from typing import Any
 
 import numpy as np
 import onnx
+from emberlet.micro.builder.graph import Graph
+from emberlet.micro.builder.quantization.sixteen import to_bytes
+from emberlet.micro.builder.streaming import time_axis
 
+from .onnx_models import Array
 from .quantized import ACTIVATIONS, Network
 
 
@@ -103,3 +107,40 @@ def network_over_time(seed: int) -> tuple[onnx.ModelProto, int]:
         n.m.weight(w, 3, depth, *([1] if flat else [1, 1]))
         n.then("Conv", w)
     return n.done(shape), axis
+
+
+def check(whole: Graph, stream: Graph, axis: int, seed: int, calls: int = 8, gap: int = 1, near: float = 1e-6) -> None:
+    """Both on the same random steps, after zeros. gap: one in how many calls is compared, and the last one: what a step
+    kept wrong shows in later ones."""
+    (name,), rng, exact = whole.inputs, np.random.default_rng([seed, 1]), not whole.is_float
+    wide = exact and whole.grids[name].wide
+    at, steps = time_axis(whole, name, axis)
+    new, shape = stream.shapes[name][at], list(whole.shapes[name])
+    if wide:
+        shape[-1] //= 2
+        new //= 2 if at == len(shape) - 1 else 1
+    past = np.full(shape, whole.grids[name].zero if exact else 0)
+    shape[at] = calls * new
+    coming = rng.integers(0, 65536 if wide else 256, shape) if exact else rng.standard_normal(shape)
+    every = np.concatenate([past, coming], at).astype(np.float32 if not exact else np.int64 if wide else np.uint8)
+
+    def last(count: int, end: int) -> Array:
+        found = np.take(every, range(end - count, end), at)
+        return to_bytes(found) if wide else found
+
+    states: dict[str, Any] = {}
+    for k in range(calls):
+        end = steps + (k + 1) * new
+        found = stream.run({name: last(new, end)}, states)
+        if k % gap and k < calls - 1:
+            continue
+        wanted = whole.run({name: last(steps, end)})
+        for output in whole.outputs:
+            a, b = found[output], wanted[output]
+            if a.shape != b.shape:
+                (along,) = (k for k, (m, n) in enumerate(zip(a.shape, b.shape, strict=True)) if m != n)
+                b = np.take(b, range(b.shape[along] - a.shape[along], b.shape[along]), along)
+            if exact:
+                np.testing.assert_array_equal(a, b)
+            else:
+                np.testing.assert_allclose(a, b, rtol=10 * near, atol=near, err_msg=f"seed {seed}, call {k}, {output}")

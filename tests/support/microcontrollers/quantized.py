@@ -195,3 +195,55 @@ def sequence_network(seed: int) -> onnx.ModelProto:
     if rng.random() < 0.5:
         n.activation(str(rng.choice(ACTIVATIONS)))
     return n.done([1, 4, steps])
+
+
+def classifier(seed: int, normalized: bool = False) -> onnx.ModelProto:
+    """Convolutions, a residual, perhaps a normalization, an average, a dense layer and a softmax."""
+    n = Network(seed)
+    n.conv(3, 8, 3, strides=2)
+    n.activation("Relu")
+    before = n.at
+    n.conv(8, 8, 3, group=8)
+    n.activation("HardSwish")
+    n.then("Add", before)
+    n.then("MaxPool", kernel_shape=[2, 2])
+    if normalized:
+        n.m.weight("factors", 8, scale=1)
+        n.m.weight("shifts", 8, scale=1)
+        n.then("InstanceNormalization", "factors", "shifts")
+    n.then("GlobalAveragePool")
+    n.then("Flatten")
+    n.dense(8, 6)
+    n.then("Tanh")
+    n.dense(6, 4)
+    n.then("Softmax")
+    return n.done([1, 3, 8, 8])
+
+
+def attention(seed: int, heads: int = 2, length: int = 9, size: int = 8) -> onnx.ModelProto:
+    """Self-attention in the form of exporters, a residual connection, a normalization and a dense layer."""
+    n, wide = Network(seed), heads * size
+    source = n.at
+    n.m.constant("apart", [length, heads, size])
+    sides = {}
+    for name, order in (("q", [1, 0, 2]), ("k", [1, 2, 0]), ("v", [1, 0, 2])):
+        n.at = source
+        n.dense(wide, wide)
+        n.then("Reshape", "apart")
+        sides[name] = n.then("Transpose", perm=order)
+    n.at = sides["q"]
+    n.then("MatMul", sides["k"])
+    n.m.constant("scale", np.float32(size**-0.5))
+    n.then("Mul", "scale")
+    n.then("Softmax", axis=-1)
+    n.then("MatMul", sides["v"])
+    n.then("Transpose", perm=[1, 0, 2])
+    n.m.constant("together", [length, wide])
+    n.then("Reshape", "together")
+    n.dense(wide, wide)
+    n.then("Add", source)
+    n.m.weight("g", wide, scale=1)
+    n.m.weight("b", wide, scale=1)
+    n.then("LayerNormalization", "g", "b")
+    n.dense(wide, 4)
+    return n.done([length, wide])

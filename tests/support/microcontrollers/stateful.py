@@ -41,7 +41,6 @@ def stateful(seed: int) -> tuple[onnx.ModelProto, list[str]]:
     for name in names:
         m("Concat", " ".join(f"{name}_{k}n" for k in range(layers)), f"{name}_new", axis=0)
         after.append(f"{name}_new")
-    graph = m.model([steps, 1, 5], " ".join(["y", *after])).graph
-    state = [helper.make_tensor_value_info(n, TensorProto.FLOAT, [layers, 1, hidden]) for n in names]
-    made = helper.make_graph(m.nodes, "g", [graph.input[0], *state], graph.output, m.constants)
-    return helper.make_model(made, opset_imports=[helper.make_opsetid("", 20)], ir_version=10), names
+    model = m.model([steps, 1, 5], " ".join(["y", *after]))
+    model.graph.input.extend(helper.make_tensor_value_info(n, TensorProto.FLOAT, [layers, 1, hidden]) for n in names)
+    return model, names

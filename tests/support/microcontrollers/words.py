@@ -1,4 +1,4 @@
-"""Models with activations of 16 bits: onnxruntime's answers, and those of the layers' references."""
+"""What a model answers: onnxruntime's numbers, and those of the references of a build's layers."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import onnxruntime
 from emberlet.micro.builder.build import BuildResult
 from emberlet.micro.builder.quantization.calibrate import check_samples
 from emberlet.micro.builder.quantization.indices import numbers, stored
+from emberlet.micro.builder.quantization.reference import dequantize
 
 from .onnx_models import Array
 
@@ -21,7 +22,18 @@ def as_written(model: onnx.ModelProto, x: Array) -> Array:
 
 
 def inferred(built: BuildResult, x: Array) -> Array:
-    """The model's numbers for an input in the shape of the ONNX model."""
-    source, target = built.graph.inputs[0], built.graph.outputs[0]
-    laid = check_samples({source: x[None]}, built.graph)[source][0]
-    return numbers(built.graph, target, built.graph.run({source: stored(built.graph, source, laid)})[target])
+    """The numbers of the first output for an input in the shape of the ONNX model."""
+    graph = built.graph
+    source, target = graph.inputs[0], graph.outputs[0]
+    laid = check_samples({source: x[None]}, graph)[source][0]
+    y = graph.run({source: laid if graph.is_float else stored(graph, source, laid)})[target].reshape(-1)
+    if graph.is_float:
+        return y
+    if graph.grids[target].wide or target in graph.words:
+        return numbers(graph, target, y)
+    return dequantize(y, graph.grids[target].scale, graph.grids[target].zero)
+
+
+def step_of(built: BuildResult) -> float:
+    """That of the first output of an int8 build."""
+    return built.graph.grids[built.graph.outputs[0]].scale
