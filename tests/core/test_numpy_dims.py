@@ -69,6 +69,38 @@ def test_a_length_that_the_model_counts_with_is_fixed_with_its_reason() -> None:
     assert fast.cut is None
 
 
+def test_a_model_that_branches_on_a_length_gives_each_length_its_branch() -> None:
+    def model(x: Any) -> Any:
+        return F.exp(x) if x.shape[0] < 8 else F.negative(x)
+
+    fast = compile(model, dims={"x": {0: "n"}})
+    for n in (5, 20, 1, 7, 8, 30):
+        same(fast(given(n, 4)), model(given(n, 4)))
+    assert len(fast._open) == 2 and not fast._plans
+
+
+def test_calls_that_an_open_plan_does_not_serve_get_plans_of_their_own() -> None:
+    fast = compile(lambda x, y: x * y, dims={"x": {0: "n"}, "y": {0: "n"}})
+    double = asarray(np.ones((3, 4)))
+    for x, y in ((given(3, 4), given(3, 4)), (double, given(3, 4)), (given(3, 4), given(1, 4)), (given(0, 4),) * 2):
+        same(fast(x, y), x * y)
+    with pytest.raises(EmberletError, match="5, 4"):
+        fast(given(5, 4), given(6, 4))
+
+
+def test_no_product_and_no_convolution_is_computed_while_a_plan_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    def program(x: Any, w: Any, m: Any) -> Any:
+        return F.matmul(F.conv2d(x, w, padding=1), m)
+
+    first, longer = ((given(n, 3, 9, 8), given(4, 3, 3, 3), given(8, 5)) for n in (2, 7))
+    with monkeypatch.context() as patched:
+        for name in ("conv", "matmul"):
+            patched.setattr(type(first[0].backend), name, lambda *args: pytest.fail("computed"))
+        fast = compile(program, *first, dims={"x": {0: "n"}})
+    for case in (first, longer):
+        same(fast(*case), program(*case))
+
+
 def test_at_most_two_axes_are_left_open() -> None:
     fast = compile(lambda x: F.tanh(x), given(2, 3, 4), dims={"x": {0: "a", 1: "b", 2: "c"}})
     assert list(fast.fixed) == ["c"] and "at most 2" in str(fast.fixed["c"])
