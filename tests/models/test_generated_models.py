@@ -13,6 +13,7 @@ OTHERS = [
     "wasm",
     "wasm compiled",
     pytest.param("wgpu", marks=pytest.mark.needs("gpu-driver")),
+    pytest.param("wgpu compiled", marks=pytest.mark.needs("gpu-driver")),
 ]
 
 
@@ -24,7 +25,7 @@ def test_generated_model_gives_onnxruntimes_outputs(case: Case) -> None:
 @pytest.mark.parametrize("backend", OTHERS)
 @every("case", list(cases()), share=12)
 def test_other_backends_give_onnxruntimes_outputs(case: Case, backend: str) -> None:
-    if backend == "wgpu":
+    if backend.startswith("wgpu"):
         pytest.importorskip("wgpu")
     if backend.startswith("wasm"):
         pytest.importorskip("wasmtime")

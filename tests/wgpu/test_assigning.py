@@ -9,8 +9,7 @@ from typing import Any
 import emberlet
 import numpy as np
 import pytest
-from emberlet import dtypes
-from emberlet.wgpu_backend.run.assignment import AXES, LONGEST, _axes, _words, write_region
+from emberlet.wgpu_backend.run.assignment import AXES, LONGEST
 from support.rows import every
 
 
@@ -95,16 +94,6 @@ def test_integers_are_known_to_be_what_was_assigned(gpu: Any) -> None:
     assert (x + 1).tolist()[0] == 1 << 31
 
 
-def test_neighboring_axes_are_merged() -> None:
-    assert _axes((4, 5, 6), (0, 0, 0), (4, 5, 6), (1, 1, 1)) == (0, [(120, 1)])
-    assert _axes((4, 5, 6), (1, 0, 0), (2, 5, 6), (1, 1, 1)) == (30, [(60, 1)])
-    assert _axes((4, 5, 6), (1, 2, 3), (2, 1, 3), (1, 1, 1)) == (45, [(2, 30), (3, 1)])
-    assert _axes((4, 5, 6), (0, 1, 5), (4, 3, 6), (1, 1, -1)) == (11, [(4, 30), (3, 6), (6, -1)])
-    assert _axes((4, 5, 6), (0, 1, 0), (4, 2, 3), (1, 2, 2)) == (6, [(4, 30), (2, 12), (3, 2)])
-    assert _axes((4, 5), (3, 2), (1, 1), (1, 1)) == (17, [(1, 1)])
-    assert _axes((), (), (), ()) == (0, [(1, 1)])
-
-
 def test_regions_of_more_axes_than_a_kernel_takes_are_assigned_too(gpu: Any) -> None:
     shape = (3,) * (AXES + 1)
     array = np.arange(3 ** (AXES + 1), dtype=np.float32).reshape(shape)
@@ -114,50 +103,3 @@ def test_regions_of_more_axes_than_a_kernel_takes_are_assigned_too(gpu: Any) -> 
     x[index] = emberlet.asarray(value, device=gpu)
     array[index] = value
     assert np.array_equal(np.asarray(x), array)
-
-
-def test_what_is_not_written_in_place(gpu: Any) -> None:
-    def written(x: Any, value: Any) -> bool:
-        zeros, ones = (0,) * len(x.shape), (1,) * len(x.shape)
-        return write_region(gpu, x, zeros, value.shape, ones, value)
-
-    def tensor(*values: Any, dtype: Any = dtypes.float32) -> Any:
-        return gpu.from_list(list(values), dtype, (len(values),))
-
-    def traced() -> Any:
-        return gpu._tensor("input", (), 0, dtypes.float32, (2,))
-
-    long = tensor(1 << 40, 2, dtype=dtypes.int64)  # more than 32 bits: on the host
-    assert not written(long, tensor(1, dtype=dtypes.int64))
-    assert not written(placed(gpu, np.arange(2)), tensor(1 << 40, dtype=dtypes.int64))
-    assert not written(tensor(), tensor())
-    assert not written(traced(), tensor(1.0)) and not written(placed(gpu, np.zeros(2, "f4")), traced())
-    assert not written(tensor(1, 2, 3, 4, dtype=dtypes.int8), tensor(1, dtype=dtypes.int8))  # four to a word
-    x = tensor(1.0, 2.0)
-    assert written(x, tensor()) and x.data.op == "data"  # nothing to do
-    view = x.data  # another owner
-    assert not written(x, tensor(5.0))
-    del view
-    assert written(x, tensor(5.0)) and gpu.to_list(x) == [5.0, 2.0]
-    other = x.data.buffer
-    assert not written(x, tensor(6.0)) and other.gpu is not None
-    del other
-    assert written(x, gpu.full((2,), 7.0, dtypes.float32)) and gpu.to_list(x) == [7.0, 7.0]
-
-
-def test_the_words_of_values_on_the_host_are_known(gpu: Any) -> None:
-    x = gpu.from_list([1.0, 2.0], dtypes.float32, (2,))
-    words = np.array([1, 2], "f4").tobytes()
-    assert _words(x.data, "f32") == words == _words(gpu.reshape(gpu.reshape(x, (2, 1)), (1, 2)).data, "f32")
-    assert _words(gpu.full((3,), 2.0, dtypes.float32).data, "f32") == np.full(3, 2, "f4").tobytes()
-    assert _words(x.data, "i32") is None and _words((x + 1).data, "f32") is None
-    assert _words(gpu.full((LONGEST,), 2.0, dtypes.float32).data, "f32") is not None
-    assert _words(gpu.full((LONGEST + 1,), 2.0, dtypes.float32).data, "f32") is None
-
-
-@pytest.mark.parametrize("seen, assigned, known", [((0, 3), (2, 9), (0, 9)), ((), (2, 9), ()), ((0, 3), (), ())])
-def test_the_bounds_of_integers_grow_by_those_assigned(gpu: Any, seen: Any, assigned: Any, known: Any) -> None:
-    x, value = placed(gpu, np.arange(4)), placed(gpu, np.arange(2, 4))
-    x.data.bounds, value.data.bounds = seen, assigned
-    assert write_region(gpu, x, (1,), (2,), (1,), value)
-    assert x.data.bounds == known and not x.data.exact

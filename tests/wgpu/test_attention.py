@@ -10,17 +10,6 @@ from emberlet.wgpu_backend.kernels.table import Options
 from emberlet.wgpu_backend.plan.make import make_plan
 
 
-def test_a_sink_takes_its_share(twin, make):
-    q, k, v, sink = make((2, 2, 20, 8)), make((2, 2, 6, 8)), make((2, 2, 6, 8)), make((2,))
-
-    def attend(backend, q, k, v, sink):
-        from emberlet.functional.transformer.dot_product_attention import dot_product_attention
-
-        return dot_product_attention(q, k, v, sink=sink)
-
-    twin.check(attend, q, k, v, sink, rtol=1e-4, atol=1e-5)
-
-
 def test_heads_are_split_and_merged_within_the_kernel(gpu, twin, make):
     x = make((2, 32, 24))
     twin.check(lambda _, x: F.attention(x, x, x, num_heads=3), x, rtol=1e-4, atol=1e-5)

@@ -9,12 +9,10 @@ import pytest
 from emberlet import dtypes
 from emberlet import functional as F
 from emberlet.backend import Backend, get_backend
-from emberlet.errors import UnsupportedError
 from emberlet.tensor import Tensor
 from emberlet.wgpu_backend import WgpuBackend
 from emberlet.wgpu_backend.compiled import compile
 from emberlet.wgpu_backend.record import bounds
-from emberlet.wgpu_backend.record.node import Node
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -120,25 +118,6 @@ def test_expressions_around_32_bits_are_those_of_numpy(gpu: Backend, steps: list
         assert not found or (found[0] <= min(gpu.to_list(x)) and max(gpu.to_list(x)) <= found[1])
 
 
-@pytest.mark.parametrize("op", [*BINARY, *WITH_CONSTANT])
-def test_intervals_hold_every_result_of_two_operands(op):
-    k = get_backend("numpy")
-    draw = np.random.default_rng(3)
-    for _ in range(60):
-        ends = np.sort(draw.integers(-12, 13, (2, 2)), axis=1)
-        if op in WITH_CONSTANT:
-            ends[1] = np.sort(draw.integers(0 if op.startswith("shift") else -3, 9, 2))
-        nodes = [Node("buffer", (), None, dtypes.int64, (1,)) for _ in ends]
-        values = []
-        for node, (low, high) in zip(nodes, ends.tolist(), strict=True):
-            node.bounds = (low, high)
-            values.append(F.arange(low, high + 1, dtype=dtypes.int64, device=k))
-        all_pairs = k.binary(op, k.reshape(values[0], (values[0].size, 1)), values[1]).tolist()
-        low, high = bounds.interval(Node("binary", tuple(nodes), op, dtypes.int64, (1,)))
-        assert low <= min(map(min, all_pairs)) and max(map(max, all_pairs)) <= high
-        assert high - low <= 4 * 12 * 12 or op in ("pow", "shift_left")
-
-
 def _wide(k: Backend, *values: int) -> Tensor:
     return k.from_list(list(values), dtypes.int64, (len(values),))
 
@@ -153,12 +132,6 @@ def test_results_within_32_bits_stay_on_the_gpu(strict):
     y = strict.binary("sub", strict.binary("add", x, _wide(strict, 1)), x)
     assert strict.to_list(strict.reduce("sum", y, (0,), False)) == [2]
     assert not strict.fallbacks
-
-
-def test_larger_results_are_refused_where_strict(strict):
-    x = _wide(strict, (1 << 31) - 1)
-    with pytest.raises(UnsupportedError, match="would be computed on the host"):
-        strict.binary("add", x, x)
 
 
 def test_values_are_looked_at_before_the_host_computes(strict):

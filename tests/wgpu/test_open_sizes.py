@@ -6,9 +6,9 @@ import random
 import emberlet
 import numpy as np
 import pytest
-from emberlet import codegen, nn
+from emberlet import codegen
 from emberlet import functional as F
-from emberlet.errors import BackendError, FormatError, ModelError
+from emberlet.errors import FormatError, ModelError
 from emberlet.model import Model
 from emberlet.wgpu_backend import plan_file
 from emberlet.wgpu_backend.compiled import compile
@@ -209,37 +209,6 @@ def test_draws_leave_no_open_size_in_the_state_of_later_ones():
         assert type(draws._state[1]) is int
     assert "n" in compiled.fixed
     assert F.random_bits((4,), backend="numpy").shape == (4,)
-
-
-@pytest.mark.parametrize(
-    "dims, says",
-    [
-        (5, "dims is a dict"),
-        (["x"], "dims is a dict"),
-        ({3: 4}, "dims must name axes or inputs, found 3"),
-        ({"x": {0: ("a", "b")}}, "the limit of the open axis 'a' is a number, None, a pair"),
-        ({"x": {0: ("a", 8.5)}}, "found 8.5"),
-        ({"x": {0: ("a", range(9, 2))}}, "has no length in range"),
-        ({"x": {0: ("a", (1, 2, 3))}}, "found \\(1, 2, 3\\)"),
-        ({"x": {"0": "a"}}, "write an open axis of 'x' as"),
-        ({"x": {0: 4}}, "write an open axis of 'x' as"),
-        ({"x": {0: ""}}, "write an open axis of 'x' as"),
-        ({"x": {0: ("a", 1, 8)}}, "write an open axis of 'x' as"),
-    ],
-)
-def test_dims_that_say_nothing_are_refused(dims, says):
-    with pytest.raises(BackendError, match=says):
-        nn.Linear(2, 2).compile(np.zeros((3, 2), np.float32), dims=dims)
-
-
-def test_axes_that_are_not_there_are_refused():
-    layer = nn.Linear(4, 2, backend="numpy")
-    with pytest.raises(BackendError, match="no input is named 'y'"):
-        layer.compile(emberlet.zeros((3, 4)), dims={"y": {0: "rows"}})
-    with pytest.raises(BackendError, match="'rows'"):
-        layer.compile(emberlet.zeros((3, 4)), dims={"rows": 8})
-    with pytest.raises(BackendError, match="cannot have a length of 9 to 3"):
-        layer.compile(emberlet.zeros((3, 4)), dims={"x": {0: ("rows", (9, 3))}})
 
 
 @pytest.fixture(scope="module")

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import struct
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 from emberlet.errors import EmberletError
@@ -60,39 +58,6 @@ def test_the_trace_has_every_dispatch_in_microseconds() -> None:
             ),
         ],
     }  # fmt: skip
-
-
-class Queue:
-    """A device that notes its calls; `stamps` are the times it writes."""
-
-    def __init__(self, stamps: list[int]) -> None:
-        self.stamps, self.said, self.features = stamps, [], ("timestamp-query",)  # type: ignore[var-annotated]
-        self.queue = self
-
-    def create_query_set(self, **what: Any) -> str:
-        self.said.append(("queries", what))
-        return "queries"
-
-    def create_buffer(self, **what: Any) -> str:
-        self.said.append(("buffer", what))
-        return "resolved"
-
-    def create_command_encoder(self) -> Queue:
-        return self
-
-    def begin_compute_pass(self, **what: Any) -> Queue:
-        self.said.append(("pass", what))
-        return self
-
-    def __getattr__(self, name: str) -> Any:
-        return lambda *given: self.said.append((name, *given))
-
-    def finish(self) -> str:
-        return "commands"
-
-    def read_buffer(self, buffer: Any, *place: int) -> bytes:
-        self.said.append(("read", buffer, *place))
-        return struct.pack(f"<{len(self.stamps)}Q", *self.stamps)
 
 
 def test_a_backend_without_kernels_is_refused() -> None:

@@ -268,7 +268,7 @@ def test_kernels_refuse_what_they_cannot_bind(strict: Any) -> None:
     def launch(inputs: list[Any], dtype: Any = dtypes.float32, groups: Any = (1, 1, 1), text: str = source) -> Any:
         return strict.launch("k", text, inputs, dtype, (2,), groups)
 
-    assert launch([x]).data.op == "kernel"
+    assert launch([x], "float32").data.op == "kernel"
     assert launch([x] * 7, text=source.replace("in0[0];", "in0[0] + " + " + ".join(
         f"in{i}[0]" for i in range(1, 7)) + ";")).data.op == "kernel"  # fmt: skip
     for inputs, why in [

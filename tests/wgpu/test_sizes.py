@@ -105,17 +105,6 @@ def test_a_comparison_answers_alike_wherever_its_guards_hold(seed):
             assert answers == [x < y, x <= y, x > y, x >= y, x == y, x != y]
 
 
-def test_a_multiple_is_known_to_be_one():
-    scope = Scope()
-    n = scope.symbol("n", 64, 2048, 640, 64)
-    assert divides(64, n) and divides(16, n // 4) and known_equal(n % 32, 0) and known_equal(n // 64 * 64, n)
-    assert (least(n), most(n)) == (64, 2048)
-    plan = Plan()
-    counts_of(plan, scope)
-    for number, fits in ((64, True), (2048, True), (2047, False), (96, False), (2112, False)):
-        assert (plan.counts.refusal((number,), plan.counts.values((number,))) is None) == fits
-
-
 def test_counts_say_why_sizes_are_refused():
     counts = Counts([("past", 1, 64)], [0], [], [])
     assert "past is 65; the plan takes 1 to 64" in counts.refusal((65,), counts.values((65,)))
