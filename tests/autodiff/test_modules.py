@@ -122,11 +122,6 @@ def test_train_and_valid_keep_identities_and_which_parameters_train() -> None:
     assert [repr(b) for b in model.backends()] == ["autodiff:numpy"]
 
 
-def test_valid_of_a_model_that_is_not_in_training_is_the_model() -> None:
-    model = Net("numpy")
-    assert model.valid() is model
-
-
 def test_a_step_after_valid_leaves_the_copy_as_it_was() -> None:
     model = Net("numpy").train()
     inside = model.valid()

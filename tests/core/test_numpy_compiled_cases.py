@@ -23,9 +23,6 @@ def tensor(values: Any, dtype: str = "float32", backend: Any = NUMPY) -> Any:
 X = tensor([[1.0, 2.0]])
 
 
-# -- what a plan is kept for
-
-
 # -- calls
 
 
@@ -58,17 +55,6 @@ def test_a_plan_is_made_for_each_shape_and_used_again() -> None:
     made(X)
     assert len(runs) == 3
     assert asyncio.run(made.call_async(X)).tolist() == [[2.0, 3.0]]
-
-
-def test_examples_make_the_first_plan_at_once() -> None:
-    model, runs = counted(lambda x: x + 1.0)
-    made = compile(model, np.zeros((1, 2), np.float32))
-    assert len(runs) == 1
-    made(X)
-    assert len(runs) == 1
-    model, runs = counted(lambda x: x + 1.0)
-    compile(model)
-    assert runs == []
 
 
 def test_the_least_recently_used_plan_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pytest
 from emberlet import functional as F
 from emberlet.errors import EmberletError
 from emberlet.model import Model
-from emberlet.session.inputs import int_or_none, shape_of
 
 
 class Counter(Model):
@@ -61,11 +59,3 @@ def test_inputs_may_be_given_by_the_names_of_parameters() -> None:
     with pytest.raises(EmberletError, match=r"'state\.0'"):
         session.step([[1.0, 2.0]], state_0=[[1.0, 2.0]])
     assert session.length == 2 and session.attention_mask(1, 2).shape == (2, 3)
-
-
-def test_numbers_and_shapes_of_what_is_given() -> None:
-    assert [int_or_none(n) for n in (3, np.int8(4), True, 2.0, "a", None, np.array([1, 2]), np.array(5))] == [
-        3, 4, None, None, None, None, None, 5
-    ]  # fmt: skip
-    assert shape_of([[1, 2, 3], [4, 5, 6]]) == (2, 3) and shape_of(np.zeros((4, 0))) == (4, 0) and shape_of(3) == ()
-    assert shape_of([]) == (0,) and shape_of(None) is None and shape_of(([],)) == (1, 0)

@@ -54,9 +54,6 @@ def test_an_entry_that_does_not_match_the_model_is_refused(table: Any, said: str
         entries(Plain(), table)
 
 
-# -- making one
-
-
 # -- the inputs of a step
 
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import emberlet
 import pytest
 from emberlet import functional as F
 from emberlet.errors import EmberletError, ShapeError
-from emberlet.session.room import copied
 from support.session_models import PYTHON, ROW, Free, of, session, tensor
 
 # -- what is kept
@@ -41,9 +39,6 @@ def test_an_output_that_does_not_exist_is_an_error() -> None:
     made = of(lambda a: a, ((0, 1, "replace"),), s0=tensor([1.0]))
     with pytest.raises(EmberletError, match=r"output 1.*returned 1"):
         made.step()
-
-
-# -- engines
 
 
 # -- rewinding
@@ -101,9 +96,3 @@ def test_positions_and_masks_go_on_from_the_length() -> None:
             with pytest.raises(EmberletError, match="new positions are 0 or more, of a batch of 1 or more"):
                 call(new, batch)
     assert Free().session(initial={}).positions(1).tolist() == [[0]]
-
-
-def test_texts_are_copied_too() -> None:
-    texts = emberlet.asarray([["a", "b"]], device=PYTHON)
-    other = copied(texts)
-    assert other.tolist() == [["a", "b"]] and other.shape == (1, 2) and other.data is not texts.data
