@@ -6,6 +6,7 @@ import pickle
 import emberlet as el
 import numpy as np
 import pytest
+from emberlet import functional as F
 from emberlet import nn
 from emberlet.errors import IndexingError
 
@@ -32,90 +33,46 @@ def rng():
     return np.random.default_rng(0)
 
 
-def sigmoid(x):
-    return 1 / (1 + np.exp(-x))
-
-
 # -- layers -----------------------------------------------------------------------------------------------------------
 
 
-def test_a_gru_that_resets_before_the_transform(backend, rng):
-    layer = nn.Gru(3, 2, reset_after=False, bias=False, backend=backend)
-    w = {}
-    for gate in ("update", "reset", "new"):
-        w[gate] = [rng.standard_normal(s).astype(np.float32) for s in ((3, 2), (2, 2))]
-    layer.load_record(
-        {
-            f"{gate}_gate.{name}_transform.weight": tensor(w[gate][i], backend)
-            for gate in w
-            for i, name in enumerate(("input", "hidden"))
-        },
-        layout="burn",
-    )
-    x, h = rng.standard_normal((1, 4, 3)).astype(np.float32), rng.standard_normal((1, 2)).astype(np.float32)
-    wanted, start = [], h
-    for t in range(4):
-        step = x[:, t]
-        z = sigmoid(step @ w["update"][0] + h @ w["update"][1])
-        r = sigmoid(step @ w["reset"][0] + h @ w["reset"][1])
-        n = np.tanh(step @ w["new"][0] + (r * h) @ w["new"][1])
-        h = (1 - z) * n + z * h
-        wanted.append(h)
-    y, last = layer(tensor(x, backend), tensor(start, backend))
-    close(y, np.stack(wanted, 1))
-    close(last, wanted[-1])
+# A layer's gates in ONNX's order, its options and those of its function, which test_recurrent.py compares with
+# onnxruntime.
+RECURRENT = {
+    "Rnn": (["gate"], {"hidden_activation": "Relu", "clip": 0.8}, {"activations": ["Relu"], "clip": 0.8}),
+    "Gru": (["update_gate", "reset_gate", "new_gate"], {"reset_after": False}, {}),
+    "Lstm": (["input_gate", "output_gate", "forget_gate", "cell_gate"], *[{"clip": 0.3, "input_forget": True}] * 2),
+}
 
 
-def test_an_lstm_with_clip_and_coupled_gates(backend, rng):
-    layer = nn.Lstm(3, 2, bias=False, clip=0.3, input_forget=True, backend=backend)
-    w = {}
-    for gate in ("input", "forget", "output", "cell"):
-        w[gate] = [rng.standard_normal(s).astype(np.float32) for s in ((3, 2), (2, 2))]
-    layer.load_record(
-        {
-            f"{gate}_gate.{name}_transform.weight": tensor(w[gate][i], backend)
-            for gate in w
-            for i, name in enumerate(("input", "hidden"))
-        },
-        layout="burn",
-    )
-    x = rng.standard_normal((1, 3, 3)).astype(np.float32)
-    h = c = np.zeros((1, 2), np.float32)
-    for t in range(3):
-        seen = {gate: np.clip(x[:, t] @ w[gate][0] + h @ w[gate][1], -0.3, 0.3) for gate in w}
-        i = sigmoid(seen["input"])
-        c = (1 - i) * c + i * np.tanh(seen["cell"])
-        h = sigmoid(seen["output"]) * np.tanh(c)
-    _, state = layer(tensor(x, backend))
-    close(state.cell, c)
-    close(state.hidden, h)
-
-
-@pytest.mark.parametrize("activation", ["Tanh", "Relu"])
-@pytest.mark.parametrize("kind", ["forward", "reverse", "both"])
-def test_an_rnn_runs_its_gate_over_the_steps(backend, rng, kind, activation):
-    options = {"batch_first": False, "hidden_activation": activation, "clip": 0.8, "backend": backend}
-    if kind == "both":
-        layer = nn.BiRnn(3, 2, **options)
-        parts = [(layer.forward_layer, False), (layer.reverse_layer, True)]
+@pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
+@pytest.mark.parametrize("kind", RECURRENT)
+def test_a_recurrent_layer_is_its_function(backend, rng, kind, direction):
+    gates, options, named = RECURRENT[kind]
+    if direction == "bidirectional":
+        layer = getattr(nn, "Bi" + kind)(3, 2, batch_first=False, backend=backend, **options)
+        parts = [layer.forward_layer, layer.reverse_layer]
+        named = {**named, "activations": named["activations"] * 2} if "activations" in named else named
     else:
-        layer = nn.Rnn(3, 2, reverse=kind == "reverse", **options)
-        parts = [(layer, kind == "reverse")]
-    x = rng.standard_normal((5, 4, 3)).astype(np.float32)
-    start = rng.standard_normal((len(parts), 4, 2)).astype(np.float32)
-    outputs, last = [], []
-    for i, (part, turned) in enumerate(parts):
-        h, steps = start[i], []
-        for t in reversed(range(5)) if turned else range(5):
-            seen = np.clip(np.asarray(part.gate(tensor(x[t], backend), tensor(h, backend))), -0.8, 0.8)
-            h = np.tanh(seen) if activation == "Tanh" else np.maximum(seen, 0)
-            steps.append(h)
-        outputs.append(np.stack(steps[::-1] if turned else steps))
-        last.append(h)
-    given = start if kind == "both" else start[0]
-    y, state = layer(tensor(x, backend), nn.RnnState(tensor(given, backend)))
-    close(y, np.concatenate(outputs, -1))
-    close(state.hidden, np.stack(last) if kind == "both" else last[0])
+        layer = getattr(nn, kind)(3, 2, batch_first=False, reverse=direction == "reverse", backend=backend, **options)
+        parts = [layer]
+
+    def joined(name):
+        transforms = [[getattr(getattr(part, gate), name) for gate in gates] for part in parts]
+        weights = [np.concatenate([np.asarray(t.weight.val()).T for t in row]) for row in transforms]
+        biases = [np.concatenate([np.asarray(t.bias.val()) for t in row]) for row in transforms]
+        return tensor(np.stack(weights), backend), np.stack(biases)
+
+    (w, b), (r, c) = joined("input_transform"), joined("hidden_transform")
+    x = tensor(rng.standard_normal((5, 4, 3)).astype(np.float32), backend)
+    bias = tensor(np.concatenate([b, c], 1), backend)
+    wanted = getattr(F, kind.lower())(x, w, r, bias, direction=direction, **named)
+    y, state = layer(x)
+    close(y, np.concatenate(list(np.asarray(wanted[0]).swapaxes(0, 1)), -1))
+    hidden = state if kind == "Gru" else state.hidden
+    close(hidden.reshape((len(parts), 4, 2)), np.asarray(wanted[1]))
+    if kind == "Lstm":
+        close(state.cell.reshape((len(parts), 4, 2)), np.asarray(wanted[2]))
 
 
 @pytest.mark.parametrize("kind", ["Lstm", "BiLstm", "Gru", "BiGru", "Rnn", "BiRnn"])
@@ -289,8 +246,8 @@ def test_layers_print_in_one_line(layer, text):
 def test_a_layer_whose_imports_fail_says_which(monkeypatch):
     import sys
 
+    monkeypatch.delattr(nn, "SwiGlu", raising=False)  # which loads it
     monkeypatch.delitem(sys.modules, "emberlet.nn.swiglu", raising=False)
-    monkeypatch.delattr(nn, "SwiGlu", raising=False)
     monkeypatch.setitem(sys.modules, "emberlet.nn.linear", None)
     with pytest.raises(ImportError, match=r"emberlet\.nn\.linear"):
         nn.SwiGlu  # noqa: B018
