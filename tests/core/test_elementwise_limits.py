@@ -120,6 +120,3 @@ def test_promotion_with_floats_bools_and_strings():
                            ("int4", "int8", "int8"), ("uint4", "int8", "int8"), ("uint4", "int4", "int8"),
                            ("uint32", "int8", "int64"), ("uint64", "uint8", "uint64")):  # fmt: skip
         assert F.result_type(a, b).name == expected == F.result_type(b, a).name
-
-
-# -- display and configs ----------------------------------------------------------------------------------------------

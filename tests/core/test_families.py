@@ -17,7 +17,6 @@ from tools.layout import device_files
 from tools.paths import ROOT
 
 FUNCTIONAL = ROOT / "core" / "functional"
-# Helpers that families share; not families themselves.
 
 
 def listed(family):
@@ -81,7 +80,6 @@ GUARDED = {
     "re2",
     "warnings",
 }
-# The one door to the host side, each time under a guard or where CPython is certain.
 
 
 def imports(tree):

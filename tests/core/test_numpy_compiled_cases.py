@@ -134,6 +134,3 @@ def test_the_number_of_open_plans_is_bounded(monkeypatch: pytest.MonkeyPatch) ->
     made(*sized(3, 4, 5))
     made(*sized(3, 5, 5))
     assert (len(made._open), len(made._plans)) == (1, 1)
-
-
-# -- traces
