@@ -16,6 +16,7 @@ from emberlet.errors import UnsupportedError
 from emberlet.functional.quantized.packed_weights import unpack_bits
 from emberlet.nn.quantized_weight import QuantizedWeight
 
+from ..checkpoint_names import is_parameter_name
 from ..emit.names import Names
 from .activations import with_opset
 from .graph_names import drop_unused, names_in, readers, rename_inputs
@@ -77,6 +78,21 @@ def packed(model: ModelProto, weights: Mapping[str, Placed], form: str = "qdq") 
             _as_qdq(graph, name, placed)
     graph.finish()
     return found
+
+
+def copies_of_table(model: ModelProto, name: str) -> list[str]:
+    """The initializers that hold this table transposed, for the last product of a language model; see passes/tied.py."""
+    from onnx import numpy_helper
+
+    constants = {t.name: t for t in model.graph.initializer}
+    table, read = constants[name], readers(model.graph)
+    found = [
+        t for t in constants.values()
+        if list(t.dims) == list(table.dims)[::-1] and t.data_type == table.data_type and not is_parameter_name(t.name)
+        and {n.op_type for n in read.get(t.name, ())} <= {"MatMul", "Gemm"}
+    ]  # fmt: skip
+    values = numpy_helper.to_array(table).T if found else None
+    return [t.name for t in found if np.array_equal(numpy_helper.to_array(t), values)]
 
 
 class _Graph:
@@ -196,7 +212,7 @@ def _is_factor(graph: _Graph, name: str, placed: Placed) -> bool:
     w = placed.weight
     blocks = -(-w.count // w.block_size)
     power = w.block_size & (w.block_size - 1) == 0 and w.block_size >= 16
-    if len(w.shape) != 2 or w.axis != 1 or not (power or blocks == 1) or w.scheme.value is not None:
+    if len(w.shape) != 2 or not (power or blocks == 1) or w.scheme.value is not None:
         return False
     if w.tensor_scale is not None or w.input_scale is not None or w.levels is not None:
         return False
@@ -209,11 +225,11 @@ def _is_factor(graph: _Graph, name: str, placed: Placed) -> bool:
             node.op_type == "Gemm" and not flags.get("transA") and all(f == 1.0 for f in factors)
         )
         turned = node.op_type == "Gemm" and bool(flags.get("transB"))
-        if not plain or len(node.input) < 2 or node.input[1] != name or turned != placed.turned:
+        if not plain or len(node.input) < 2 or node.input[1] != name or w.axis != (turned == placed.turned):
             return False
         if any(node.input[2:3]):
             bias = graph.constants.get(node.input[2])
-            if bias is None or list(bias.dims) != [w.shape[1]]:
+            if bias is None or list(bias.dims) != [w.shape[w.axis]]:
                 return False
     return True
 

@@ -147,3 +147,22 @@ def test_a_weight_within_a_branch_is_refused(tmp_path: Path) -> None:
     made = source([node], inputs, [value("z", [3, 24])], {}, "qdq", tmp_path)
     with pytest.raises(UnsupportedError, match="the weight of linear1 is no initializer of the file"):
         made.final(Scheme(8))
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("bits, level", [(8, "channel"), (4, 16), (2, "channel")])
+def test_the_last_product_of_a_language_model_reads_the_table_of_its_embedding(
+    bits: int, level: Any, form: str, tmp_path: Path
+) -> None:
+    """PyTorch's exporter folds the transposition of a tied table into a second initializer."""
+    held = {"wte.weight": drawn(40, 32), "fc.weight": drawn(32, 32)}
+    held["onnx::MatMul_9"] = held["wte.weight"].T
+    nodes = [
+        helper.make_node("Gather", ["wte.weight", "tokens"], ["x"]),
+        helper.make_node("MatMul", ["x", "fc.weight"], ["h"]),
+        helper.make_node("MatMul", ["h", "onnx::MatMul_9"], ["y"]),
+    ]
+    made = source(nodes, [value("tokens", [5], TensorProto.INT64)], [value("y", [5, 40])], held, form, tmp_path)
+    found = check(made, {"tokens": np.array([0, 39, 7, 7, 20])}, Scheme(bits, level=level))
+    floats = [t for t in found.graph.initializer if t.data_type == TensorProto.FLOAT]
+    assert max(np.prod(t.dims) for t in floats) < 32 * 32
