@@ -7,10 +7,11 @@ product before, a constant factor. Elsewhere a Mul does. Needs the package onnx.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from emberlet.errors import UnsupportedError
 
 from .activations import weight_of
 from .equalization import PASSING
@@ -25,25 +26,26 @@ Places = list[tuple[str, int]]
 """Initializers, and the axis of each that is multiplied."""
 
 
-def scaled(model: ModelProto, factors: Mapping[str, Any]) -> ModelProto:
+def scaled(model: ModelProto, factors: Mapping[str, Any], fixed: Collection[str] = ()) -> ModelProto:
     """A copy of a prepared model (`activations.prepared`) that computes the same with scaled inputs; the model itself
     without factors. factors: weight -> what each input of its products is multiplied by, float32 (inputs,). Weights
-    that something else reads, too, stay as they are."""
+    that something else reads, too, stay as they are. fixed: weights that hold quantized values already: no input is
+    scaled by multiplying them, and one of `factors` that would stay as it is is refused with UnsupportedError."""
     import onnx
 
     if not factors:
         return model
     found = onnx.ModelProto()
     found.CopyFrom(model)
-    _Scaling(found).apply(factors)
+    _Scaling(found, fixed).apply(factors)
     return found
 
 
 class _Scaling:
     """Rewrites the graph of a model."""
 
-    def __init__(self, model: ModelProto) -> None:
-        self.graph = model.graph
+    def __init__(self, model: ModelProto, fixed: Collection[str]) -> None:
+        self.graph, self.fixed = model.graph, fixed
         self.tensors = {t.name: t for t in self.graph.initializer}
         self.uses, self.outputs = readers(self.graph), {o.name for o in self.graph.output}
         self.made = {o: node for node in self.graph.node for o in node.output}
@@ -57,6 +59,9 @@ class _Scaling:
                 together.setdefault((node.input[0], np.asarray(factor, np.float32).tobytes()), []).append(node)
             if products:
                 self.multiply(name, products[0][1], 1 / np.asarray(factor, np.float64))
+            elif name in self.fixed:
+                why = "awq scales the inputs of products of matrices that alone read a weight of float32"
+                raise UnsupportedError(f"{name}: {why}; leave out onnx, or awq")
         before: dict[str, NodeProto] = {}
         for (x, raw), nodes in together.items():
             factor = np.frombuffer(raw, np.float32)
@@ -74,9 +79,11 @@ class _Scaling:
         along another axis."""
         found = []
         for node in self.graph.node:
-            dense = node.op_type in DENSE and node.domain in ("", "ai.onnx") and node.input[0] not in self.tensors
-            given = weight_of(node, self.tensors, self.made) if dense else None
-            if given is not None and given[0] == name and len(given[1]) == 2 and not _flag(node, "transA"):
+            fused = (node.domain, node.op_type) == ("com.microsoft", "FusedMatMul")
+            dense = fused or (node.op_type in DENSE and node.domain in ("", "ai.onnx"))
+            given = weight_of(node, self.tensors, self.made) if dense and node.input[0] not in self.tensors else None
+            turned = _flag(node, "transA") or _flag(node, "transBatchA")
+            if given is not None and given[0] == name and len(given[1]) == 2 and not turned:
                 found.append((node, given[1][_flag(node, "transB")]))
         results = {node.output[0] for node, _ in found}
 
@@ -85,7 +92,12 @@ class _Scaling:
             return node.output[0] in results or (moved and all(map(only, self.uses.get(node.output[0], ()))))
 
         axes = {axis for _, axis in found}
-        whole = len(axes) == 1 and name not in self.outputs and all(map(only, self.uses[name]))
+        whole = (
+            len(axes) == 1
+            and self.tensors[name].data_type == 1
+            and name not in self.outputs
+            and all(map(only, self.uses[name]))
+        )
         return found if whole and self.tensors[name].dims[axes.pop()] == count else []
 
     def multiply(self, name: str, axis: int, factor: Any) -> None:
@@ -124,7 +136,7 @@ class _Scaling:
     def fits(self, name: str, axis: int, count: int) -> bool:
         """Whether a constant, a matrix unless the axis is -1, can be multiplied along an axis."""
         t = self.tensors[name]
-        if len(self.uses[name]) != 1 or name in self.outputs or t.data_type != 1 or not t.dims:
+        if len(self.uses[name]) != 1 or name in {*self.outputs, *self.fixed} or t.data_type != 1 or not t.dims:
             return False
         plain = int(np.prod(t.dims)) == count if axis == -1 else len(t.dims) == 2
         return plain and t.dims[axis] == count

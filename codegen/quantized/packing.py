@@ -20,6 +20,7 @@ from ..checkpoint_names import is_parameter_name
 from ..emit.names import Names
 from .activations import with_opset
 from .graph_names import drop_unused, names_in, readers, rename_inputs
+from .input_scales import scaled
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto, TensorProto
@@ -57,8 +58,9 @@ def packed(model: ModelProto, weights: Mapping[str, Placed], form: str = "qdq") 
     and names it."""
     import onnx
 
+    factors = {name: np.asarray(s.val()) for name, (w, _) in weights.items() if (s := w.input_scale) is not None}
     found = onnx.ModelProto()
-    found.CopyFrom(model)
+    found.CopyFrom(scaled(model, factors, weights))
     graph = _Graph(found.graph)
     by_nbits = {
         name for name, placed in weights.items()
@@ -81,17 +83,19 @@ def packed(model: ModelProto, weights: Mapping[str, Placed], form: str = "qdq") 
 
 
 def copies_of_table(model: ModelProto, name: str) -> list[str]:
-    """The initializers that hold this table transposed, for the last product of a language model; see passes/tied.py."""
+    """The initializers that hold this table transposed, for the last product of language models; see passes/tied.py."""
     from onnx import numpy_helper
 
     constants = {t.name: t for t in model.graph.initializer}
     table, read = constants[name], readers(model.graph)
     found = [
         t for t in constants.values()
-        if list(t.dims) == list(table.dims)[::-1] and t.data_type == table.data_type and not is_parameter_name(t.name)
-        and {n.op_type for n in read.get(t.name, ())} <= {"MatMul", "Gemm"}
+        if list(t.dims) == list(table.dims)[::-1] and t.data_type == table.data_type
+        and not is_parameter_name(t.name) and {n.op_type for n in read.get(t.name, ())} <= {"MatMul", "Gemm"}
     ]  # fmt: skip
-    values = numpy_helper.to_array(table).T if found else None
+    if not found:
+        return []
+    values = numpy_helper.to_array(table).T
     return [t.name for t in found if np.array_equal(numpy_helper.to_array(t), values)]
 
 
@@ -133,8 +137,6 @@ def _opset(name: str, w: QuantizedWeight) -> int:
     why = ""
     if w.tensor_scale is not None:
         why = "ONNX has no scales of two levels"
-    elif w.input_scale is not None:
-        why = "ONNX files have scales of inputs (awq) only with activations"
     elif w.levels is not None:
         why = f"ONNX has no levels of {w.scheme.codebook}"
     elif w.scheme.value is not None and w.scheme.value.name not in FLOATS:
@@ -214,7 +216,7 @@ def _is_factor(graph: _Graph, name: str, placed: Placed) -> bool:
     power = w.block_size & (w.block_size - 1) == 0 and w.block_size >= 16
     if len(w.shape) != 2 or not (power or blocks == 1) or w.scheme.value is not None:
         return False
-    if w.tensor_scale is not None or w.input_scale is not None or w.levels is not None:
+    if w.tensor_scale is not None or w.levels is not None:
         return False
     if graph.constants[name].data_type != TensorProto.FLOAT or name not in graph.readers:
         return False

@@ -51,7 +51,9 @@ BEFORE = {
 
 
 @pytest.mark.parametrize("before", BEFORE)
-@pytest.mark.parametrize("reading", ["MatMul(h, w)", "Gemm<transB = 1>(h, w, c)"])
+@pytest.mark.parametrize(
+    "reading", ["MatMul(h, w)", "Gemm<transB = 1>(h, w, c)", "com.microsoft.FusedMatMul<transB = 1, alpha = 2.0>(h, w)"]
+)
 def test_scaled_inputs_leave_what_a_model_computes(before: str, reading: str) -> None:
     nodes, h, mul = BEFORE[before]
     turned = "transB" in reading

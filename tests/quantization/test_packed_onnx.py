@@ -16,6 +16,7 @@ from emberlet.codegen.quantized.writing import Scheme
 from emberlet.errors import UnsupportedError
 from emberlet.host.cli.quantize.models import Source
 from onnx import TensorProto, helper, numpy_helper
+from support.onnx_models import parse
 
 RNG = np.random.default_rng(7)
 X = RNG.normal(size=(3, 24)).astype(np.float32)
@@ -166,3 +167,32 @@ def test_the_last_product_of_a_language_model_reads_the_table_of_its_embedding(
     found = check(made, {"tokens": np.array([0, 39, 7, 7, 20])}, Scheme(bits, level=level))
     floats = [t for t in found.graph.initializer if t.data_type == TensorProto.FLOAT]
     assert max(np.prod(t.dims) for t in floats) < 32 * 32
+
+
+GATED = """net (float[n, 32] x) => (float[n, 32] y)
+{ h = LayerNormalization(x, g, b) a = MatMul(h, w) c = MatMul(h, v) s = Sigmoid(a) p = Mul(s, c) q = MatMul(p, u)
+  t = Gemm<transB = 1>(q, k, b) y = Add(x, t) }"""
+
+
+def gated(text: str, form: str, folder: Path, dtype: str = "float32") -> tuple[Source, Any]:
+    """A model with a norm that makes two channels far larger, its weights chosen by AWQ; and an input."""
+    model = parse(text)
+    held = {"w": drawn(32, 64), "v": drawn(32, 64), "u": drawn(64, 32), "k": drawn(32, 32), "b": drawn(32)}
+    held["g"] = np.where(np.arange(32) % 14 == 3, 60, 1).astype(np.float32)
+    model.graph.initializer.extend(numpy_helper.from_array(x.astype(dtype), name) for name, x in held.items())
+    onnx.save(model, folder / "net.onnx")
+    made, x = Source(str(folder / "net.onnx"), None, False, form), drawn(200, 32).astype(dtype)
+    made.choose(Scheme(4, level=16, method="awq"), False, {"x": x}, lambda _: None)
+    return made, x
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_the_inputs_that_awq_scaled_are_in_the_file(form: str, tmp_path: Path) -> None:
+    made, x = gated(GATED, form, tmp_path)
+    check(made, {"x": x}, Scheme(4, level=16, method="awq"), 1e-4)
+
+
+def test_awq_of_float16_is_refused_in_files(tmp_path: Path) -> None:
+    made, _ = gated(GATED.replace("float", "float16"), "qdq", tmp_path, "float16")
+    with pytest.raises(UnsupportedError, match=r"\bw\b.*float32.*leave out"):
+        made.final(Scheme(4, level=16, method="awq"))

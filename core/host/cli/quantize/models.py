@@ -131,7 +131,10 @@ class Source:
             return
         made = self.model.clone()
         names = scheme.choose(made, calls(self.inputs, samples, 8), correct_bias, tell)
-        self.chosen = {name: values for name, values in _params(made).items() if name in names}
+        self.chosen = {
+            name: {key: value for key, value in values.items() if correct_bias or key != "bias"}
+            for name, values in _params(made).items() if name in names
+        }  # fmt: skip
 
     def variant(self, scheme: Scheme, only: Collection[str] | None = None) -> Any:
         """A copy of the model with its weights quantized, or those of some layers only."""
@@ -145,7 +148,7 @@ class Source:
         if self.chosen:
             for name, layer in layers_of(made).items():
                 for key, param in layer.named_params():
-                    if name in names and name in self.chosen:
+                    if name in names and key in self.chosen.get(name, {}):
                         param.set(self.chosen[name][key])
 
     def final(self, scheme: Scheme) -> tuple[Any, str, dict[str, bytes]]:
