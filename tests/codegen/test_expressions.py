@@ -127,19 +127,6 @@ def test_any_text_is_a_literal(text: str) -> None:
     assert ast.literal_eval(string_literal(text)) == text
 
 
-@pytest.mark.parametrize(
-    ("text", "literal"),
-    [
-        ("", '""'), ("a", '"a"'), ("it's", '"it\'s"'), ('say "x"', "'say \"x\"'"), ("'\"", '"\'\\""'),
-        ("''\"", '"\'\'\\""'),
-        ("'\"\"", "'\\'\"\"'"), ("a\nb", '"a\\nb"'), ("\\", '"\\\\"'), ('\\"', "'\\\\\"'"),
-    ],
-)  # fmt: skip
-def test_texts_have_double_quotes_unless_single_ones_need_fewer_escapes(text: str, literal: str) -> None:
-    assert string_literal(text) == literal
-    assert ast.literal_eval(literal) == text
-
-
 # -- lists of constructors
 
 

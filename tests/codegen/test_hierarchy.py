@@ -88,33 +88,6 @@ def test_the_exported_modules_compute_what_the_flat_code_does(name: str) -> None
     assert results[0] == results[1]
 
 
-MOST_OF_TRANSFORMERS = {
-    "llama_cached_traced": 100, "gpt2_cached_traced": 100, "resnet50": 90, "resnet50_traced": 90, "bert": 110
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("name", sorted(MOST_OF_TRANSFORMERS))
-def test_an_export_of_transformers_takes_few_lines(name: str) -> None:
-    source = translate(_architecture(name), name, weights_name="w.bpk")[1].source
-    assert len(source.splitlines()) <= MOST_OF_TRANSFORMERS[name]
-
-
-def test_a_module_that_would_hand_the_caches_on_is_part_of_the_model() -> None:
-    written = translate(_architecture("llama_cached_traced"), "llama", weights_name="w.bpk")[1]
-    assert "        self.model = nn.Group(\n" in written.source
-    assert "        for layer, cache in zip(self.model.layers, caches):\n" in written.source
-    assert "model.layers.0.self_attn.q_proj.weight" in written.record
-
-
-def test_a_part_that_holds_modules_may_be_optional() -> None:
-    """Some of SegFormer's attentions shorten the sequence first, in a module of two layers. A number that the others
-    do not have is no argument of its own."""
-    source = translate(_architecture("segformer_traced"), "segformer", weights_name="w.bpk")[1].source
-    assert "_2(" not in source and len(source.splitlines()) <= 293
-    assert "hidden = x if self.sequence_reduction is None else self.sequence_reduction(x)" in source
-    assert "sequence_reduction=False,\n                    size=2,\n" in source and " size_2" not in source
-
-
 def test_a_list_of_equal_modules_is_one_class_and_a_loop() -> None:
     nodes = " ".join(
         f"[n{i}a] h{i} = MatMul(x{i}, w{i}) [n{i}b] r{i} = Tanh(h{i}) [n{i}c] x{i + 1} = MatMul(r{i}, v{i})"
@@ -150,13 +123,6 @@ def test_swin_is_nested_as_its_source() -> None:
     assert "num_heads=self.num_heads" in source and ".reshape(x.shape)" in source
     assert "return x if self.downsample is None else self.downsample(x)" in source
     assert "encoder.layers.0.blocks.1.attention.q_proj.weight" in written.record
-
-
-def test_attentions_with_and_without_named_sizes_are_one_class() -> None:
-    """DeBERTa's first layer had names for the sizes in which its heads are a part of the batch, the others had not."""
-    source = translate(_architecture("deberta_traced"), "deberta", weights_name="w.bpk")[1].source
-    assert source.count("class SelfAttention") == 1 and "for _ in range(4)]" in source
-    assert len(source.splitlines()) <= 108
 
 
 @pytest.mark.parametrize("name", ["speech_encoder", "speech_encoder_traced"])

@@ -15,7 +15,7 @@ from emberlet.burnpack import Burnpack
 from emberlet.codegen import generate, inspect, ir
 from emberlet.codegen.graph_json import as_json
 from emberlet.codegen.inspection import format_graph
-from emberlet.codegen.ir.choices import AutoPad, GridPadding, Interpolation, PadMode
+from emberlet.codegen.ir.choices import AutoPad
 from emberlet.codegen.ops import OPERATORS
 from emberlet.errors import ModelError
 from models.index import cases
@@ -214,19 +214,3 @@ def test_a_padding_that_depends_on_an_unknown_size_stays_open() -> None:
     )
     (node,) = ir.read(model).graph.nodes
     assert node.config.window.auto_pad is AutoPad.SAME_UPPER
-
-
-def test_words_of_attributes_are_enumerations() -> None:
-    model = parse(
-        """g (float[1, 1, 4, 4] x, float[1, 2, 2, 2] grid) => (float[N, M, K, L] y) {
-            a = GridSample<mode = "cubic", padding_mode = "border">(x, grid)
-            p = Constant<value_ints = [0, 0, 1, 1, 0, 0, 1, 1]>()
-            y = Pad<mode = "edge">(a, p)
-        }"""
-    )
-    sample, pad = (n for n in ir.read(model).graph.nodes if n.op() in ("GridSample", "Pad"))
-    assert (sample.config.mode, sample.config.padding_mode) == (Interpolation.CUBIC, GridPadding.BORDER)
-    assert pad.config.mode is PadMode.EDGE
-    configs = {node["op"]: node["config"] for node in as_json(model)["nodes"]}
-    assert configs["GridSample"]["mode"] == "cubic"
-    assert configs["Pad"]["mode"] == "edge"

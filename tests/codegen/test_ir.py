@@ -1,4 +1,4 @@
-"""The parts of the intermediate representation on their own: constants, nodes, symbolic sizes."""
+"""The parts of the intermediate representation on their own: constants, nodes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 from emberlet import dtypes
-from emberlet.codegen.ir import sizes
 from emberlet.codegen.ir.argument import ABSENT, Argument
 from emberlet.codegen.ir.keys import node_key
 from emberlet.codegen.ir.problem import Problem
@@ -98,29 +97,3 @@ def test_a_result_has_at_most_64_axes(rank: int, fits: bool) -> None:
         return
     with pytest.raises(Problem, match="its result has 65 dimensions; at most 64 are supported"):
         made.typed()
-
-
-# -- sizes ------------------------------------------------------------------------------------------------------------
-
-
-@every(
-    ("function", "arguments", "want"),
-    [
-        ("plus", ("a", 2), "a + 2"), ("plus", (2, "a"), "a + 2"), ("plus", ("a", "a"), "2*a"), ("plus", (1, 2), 3),
-        ("plus", (None, 2), None), ("plus", (2, None), None), ("plus", ("a", "b-c + 1"), None),
-        ("minus", ("a + 2", "a"), 2), ("minus", ("a + b", "b"), "a"), ("minus", ("a", 1), None),
-        ("minus", (1, "a"), None),
-        ("minus", (5, 2), 3), ("minus", (2, 5), None), ("minus", (None, 1), None), ("minus", ("a", None), None),
-        ("minus", ("a", "a"), 0), ("scaled", ("a", 3), "3*a"), ("scaled", ("2*a + 4", 1, 2), "a + 2"),
-        ("scaled", ("2*a + 3", 1, 2), None), ("scaled", ("a", 4, 2), "2*a"), ("scaled", ("a", 1, 0), None),
-        ("scaled", ("a", 1, -1), None), ("scaled", (None, 2), None), ("scaled", ("a", 0), 0), ("scaled", (6, 2, 4), 3),
-        ("scaled", ("a", -1), None), ("smaller", (5, 3), 3), ("smaller", (3, 5), 3), ("smaller", (5, "n"), "min(5, n)"),
-        ("smaller", (5, None), None), ("smaller", (5, "a + 1"), None), ("ordered", ("b + a",), "a + b"),
-        ("ordered", ("a",), "a"), ("ordered", ("2*a",), "2*a"), ("ordered", ("b-c + a",), "b-c + a"),
-        ("ordered", ("1 + 2",), "1 + 2"), ("named", ("a",), "a"), ("named", ("?0f",), None),
-        ("named", ("?0f + 1",), None),
-        ("named", (3,), 3),
-    ],
-)  # fmt: skip
-def test_arithmetic_of_symbols(function: str, arguments: Any, want: Any) -> None:
-    assert getattr(sizes, function)(*arguments) == want

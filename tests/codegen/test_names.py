@@ -34,11 +34,6 @@ SINE = ROOT / "examples" / "sine" / "sine.onnx"
 RELU = "g (float[N, 3] x) => (float[N, 3] y) { y = Relu(x) }"
 
 
-def saved(model: onnx.ModelProto, path: Path) -> Path:
-    onnx.save(model, path)
-    return path
-
-
 # -- identifiers ------------------------------------------------------------------------------------------------------
 
 
@@ -132,22 +127,6 @@ def test_a_node_with_a_name_of_its_own_names_its_layer(given_name: str, field: s
     ]
     model = helper.make_model(helper.make_graph([node], "g", info[:1], info[1:], [weight]), ir_version=10)
     assert list(translate(model, "net")[1].record) == [f"{field}.weight"]
-
-
-@pytest.mark.parametrize(
-    ("shape", "slope", "layer"),
-    [
-        ("N, 3, 4, 4", (3, 1, 1), "nn.PRelu(num_parameters=3"),
-        ("N, 3, 4, 4", (1, 3, 1, 1), "nn.PRelu(num_parameters=3"), ("N, 3, 4, 4", (1,), "nn.PRelu(backend"),
-        ("N, 3, 4, 4", (1, 1, 1), "nn.PRelu(backend"), ("N, 3", (3,), "nn.PRelu(num_parameters=3"),
-        ("N, 3, 4, 4", (4,), None), ("N, 3, 4, 4", (3, 4, 4), None),
-    ],
-)  # fmt: skip
-def test_a_constant_slope_for_each_channel_is_a_layer(shape: str, slope: tuple[int, ...], layer: str | None) -> None:
-    model = parse(f"g (float[{shape}] x) => (float[{shape}] y) {{ y = PRelu(x, slope) }}")
-    model.graph.initializer.append(numpy_helper.from_array(np.full(slope, 0.25, np.float32), "slope"))
-    source = translate(model, "net")[1].source
-    assert ("nn.PRelu" in source) == (layer is not None) and (layer or "") in source
 
 
 # -- comments and docstrings ------------------------------------------------------------------------------------------

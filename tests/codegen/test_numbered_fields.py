@@ -62,23 +62,3 @@ def test_numbers_and_words_below_one_name_have_fields_of_their_own(case: str) ->
     ast.parse(source)
     x = np.random.default_rng(1).standard_normal((2, SIZE, 8, 8)).astype(np.float32)
     assert load(model, "numpy")(x).tolist() == load(model, "numpy", flat=True)(x).tolist()
-
-
-@pytest.mark.parametrize(
-    ("case", "fields"),
-    [
-        ("the same layer twice", ["self.blocks", "self.blocks_0"]),
-        ("three times", ["self.blocks", "self.blocks_0", "self.blocks_0_2"]),
-        ("a vector after the numbers", ["self.blocks", "self.blocks_gamma"]),
-        ("a vector before the numbers", ["self.blocks", "self.blocks_0", "self.blocks_1"]),
-        ("a layer before the numbers", ["self.blocks", "self.blocks_0", "self.blocks_1"]),
-        ("words after numbers", ["self.blocks", "self.blocks_last"]),
-        ("loops after a vector", ["self.blocks", "self.blocks_0", "self.blocks_1", "self.blocks_2"]),
-        ("a name that is free no more", ["self.a", "self.a_0", "self.a_0_2"]),
-    ],
-)
-def test_what_a_list_cannot_hold_is_beside_it(case: str, fields: list[str]) -> None:
-    body = ast.parse(translate(network(FIELDS[case]), "net")[1].source).body[-1]
-    assert isinstance(body, ast.ClassDef)
-    (init,) = [s for s in body.body if isinstance(s, ast.FunctionDef) and s.name == "__init__"]
-    assert sorted(ast.unparse(s.targets[0]) for s in init.body if isinstance(s, ast.Assign)) == fields

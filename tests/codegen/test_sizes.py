@@ -27,6 +27,11 @@ NAMES = st.sampled_from(["a", "b", "batch", "?0123456789abcdef", "min(7, a)"])
 SIZES = st.one_of(st.integers(0, 9), NAMES)
 
 
+def test_the_smaller_of_a_number_and_a_size() -> None:
+    assert (sizes.smaller(5, 3), sizes.smaller(3, 5), sizes.smaller(5, "n")) == (3, 3, "min(5, n)")
+    assert sizes.smaller(5, None) is None and sizes.smaller(5, "a + 1") is None
+
+
 @given(st.lists(SIZES, max_size=5), st.lists(SIZES, max_size=5))
 def test_sums_of_sizes_are_those_of_numbers(left: list[int | str], right: list[int | str]) -> None:
     """Whatever the names stand for."""
