@@ -11,7 +11,6 @@ from emberlet.micro.builder.kernels.layer import Array
 from emberlet.micro.builder.kernels.pairs import Compare, CompareFloat, Extreme, ExtremeFloat, Quotient
 from emberlet.micro.builder.kernels.power import Power, PowerFloat
 from emberlet.micro.builder.quantization.reference import requantize
-from emberlet.micro.builder.vectorized import evaluate
 from support.microcontrollers.edge_float_layers import float_layers
 from support.microcontrollers.float_layers import float_cases
 
@@ -105,30 +104,3 @@ def test_floats_are_numpys() -> None:
             due = np.broadcast_to(exact(case.layer, a, b), a.shape).reshape(case.shape)
         np.testing.assert_allclose(case.layer.reference(*case.inputs), due, 1e-6, err_msg=str(case.layer))
     assert found == set(HELD)
-
-
-def test_lines_compute_for_each_element_what_python_computes_for_one() -> None:
-    """Branches within branches, names that only a branch sets, and choices of choices."""
-    lines = """
-    if b < -2:
-        b = a + 1
-    d = a - b
-    if d > 1 and not d == 4 or a == -3:
-        s = d * 2
-        if s > 6:
-            e = s // 3
-            s = e - 1
-        elif s == 4:
-            s += 100
-        else:
-            s = -1
-    else:
-        s = -d if d < -1 else 7 if a else 8
-    """.splitlines()
-    numbers = np.arange(-4, 5)
-    found = evaluate(lines, a=numbers[:, None], b=numbers)
-    for i, a in enumerate(numbers.tolist()):
-        for k, b in enumerate(numbers.tolist()):
-            names = {"a": a, "b": b}
-            exec("\n".join(line[4:] for line in lines), names)
-            assert found[i, k] == names["s"]

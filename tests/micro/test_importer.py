@@ -116,20 +116,6 @@ def test_states_that_come_in_slices_are_remembered(seed: int) -> None:
     assert calibrated(fuse(graph), {"x": samples_of(model, 40, 3)}, Options("m"))[1].rms < 0.05
 
 
-@pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
-def test_a_sequence_and_its_last_state(direction: str) -> None:
-    m, n = Maker(4), 2 if direction == "bidirectional" else 1
-    m.weight("W", n, 24, 3)
-    m.weight("R", n, 24, 6)
-    m("LSTM", "x W R", "y h", hidden_size=6, direction=direction)
-    model = m.model([7, 1, 3], "y h")
-    graph = read_graph(model.SerializeToString(), "m")
-    (x,) = samples_of(model, 1, 3)
-    values = graph.run({"x": x})
-    for y, output in zip(run_onnx(model, x), graph.outputs, strict=True):
-        np.testing.assert_allclose(values[output].reshape(-1), y.reshape(-1), rtol=1e-4, atol=1e-5)
-
-
 def test_a_factor_scales_the_weights_that_came_quantized() -> None:
     m = Maker()
     m.constant("q", m.rng.integers(-127, 128, (5, 7)), "int8")

@@ -83,12 +83,8 @@ def test_a_state_that_comes_in_is_kept(op: str) -> None:
     whole = m.model([5, 1, 4])
     m.nodes[0].input.extend(["", "", "h0"])
     m.nodes[0].output.append("h")
-    given = [
-        onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, shape)
-        for name, shape in (("x", [1, 1, 4]), ("h0", [1, 1, 6]), ("y", None), ("h", None))
-    ]
-    made = onnx.helper.make_graph(m.nodes, "g", given[:2], given[2:], m.constants)
-    model = onnx.helper.make_model(made, opset_imports=[onnx.helper.make_opsetid("", 20)], ir_version=10)
+    model = m.model([1, 1, 4], "y h")
+    model.graph.input.append(onnx.helper.make_tensor_value_info("h0", onnx.TensorProto.FLOAT, [1, 1, 6]))
     x = samples_of(whole, 1)[0]
     floats = build(read_graph(model.SerializeToString(), "m"), Options("m"))
     states: dict[str, Any] = {}

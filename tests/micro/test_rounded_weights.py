@@ -5,18 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pytest
 from emberlet.micro.builder.graph import Graph, Grid
-from emberlet.micro.builder.kernels.depthwise import DepthwiseFloat
 from emberlet.micro.builder.kernels.dot import DotFloat
 from emberlet.micro.builder.kernels.layer import Layer
-from emberlet.micro.builder.kernels.recurrent_float import RnnFloat
 from emberlet.micro.builder.kernels.window import Window
 from emberlet.micro.builder.quantization.agreement import rounded_weights
 
 Array = np.ndarray[Any, Any]
 EXACT = np.array([[127.0, -5.0, 64.0], [127.0, 0.0, 1.0]])
-BYTES, WORDS = Grid(0.1, 128), Grid(1e-4, 1 << 15, 16)
+WORDS = Grid(1e-4, 1 << 15, 16)
 
 
 def off(by: float) -> Array:
@@ -30,33 +27,11 @@ def dense(name: str, weights: Array) -> Layer:
     return DotFloat(name, ("x",), name, (3,), Window((1, 1)), 1, weights.reshape(2, 1, 1, 3), np.zeros(2))
 
 
-def deep(name: str, weights: Array) -> Layer:
-    return DepthwiseFloat(name, ("x",), name, (1, 3, 2), Window((1, 3)), weights.reshape(2, 1, 3), np.zeros(2))
-
-
-def recurrent(name: str, weights: Array, state: Array = EXACT[:, :2]) -> Layer:
-    return RnnFloat(name, ("x",), name, 1, 2, weights, state, np.zeros(2), np.zeros(2), False, True, False)
-
-
-def notes(*layers: Layer, x: Grid = WORDS, **more: Any) -> tuple[str, ...]:
+def notes(*layers: Layer, **more: Any) -> tuple[str, ...]:
     names = tuple(layer.output for layer in layers)
     return rounded_weights(
-        Graph("m", layers, dict.fromkeys(("x", *names), (3,)), ("x",), names, grids={"x": x}, **more)
+        Graph("m", layers, dict.fromkeys(("x", *names), (3,)), ("x",), names, grids={"x": WORDS}, **more)
     )
-
-
-@pytest.mark.parametrize("make", [dense, deep, recurrent])
-def test_weights_that_are_off_by_more_than_float32_rounds_are_named(make: Any) -> None:
-    assert notes(make("a", EXACT)) == ()
-    assert notes(make("a", off(0.9e-5))) == ()
-    (said,) = notes(make("a", off(1.2e-5)))
-    assert said == "the weights of a are rounded to 8 bits; in the model they are finer"
-
-
-def test_a_state_with_finer_weights_counts_too_and_bytes_do_not() -> None:
-    finer = np.array([[127.0, 0.4], [127.0, 0.0]])
-    assert notes(recurrent("a", EXACT, finer)) and not notes(recurrent("a", EXACT, finer), x=BYTES)
-    assert notes(recurrent("a", off(1e-3), finer)) == notes(recurrent("a", off(1e-3)))
 
 
 def test_weights_that_the_model_quantized_are_as_they_are() -> None:
