@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import os
 import re
 import shutil
 import subprocess
@@ -21,7 +20,6 @@ from tools.mutation.copies import Copy
 from tools.mutation.learned import Learned
 from tools.mutation.rooms import Room
 from tools.paths import ROOT
-from tools.steps import StepError
 
 SOURCE = '''"""Adds; nothing here is 1 < 2."""
 
@@ -117,40 +115,12 @@ def test_a_test_file_that_fails_anyway_catches_nothing(project: Path, capsys: py
     assert "tests/test_broken.py::test_clamp_high_x fails without a bug" in capsys.readouterr().out
 
 
-def test_tests_may_spawn_processes(project: Path) -> None:
-    code = (
-        TESTS.partition("\n")[0]
-        + """
-import multiprocessing
-
-
-def test_clamp():
-    with multiprocessing.get_context("spawn").Pool(1) as pool:
-        assert pool.apply(abs, (clamp(1, 5) - 2,)) == 1
-"""
-    )
-    (project / "tests" / "test_clamp.py").write_text(code, encoding="utf-8")
-    file = project / "package" / "clamp.py"
-    bugs = [b for b in runner.candidates(project, [file.parent], [f"{file}:5"]) if b.new == b"False"]
-    verdicts = runner.run(bugs, project, {"scratch": file.parent}, 1, 60)
-    assert [(v.caught_by, v.decided) for v in verdicts] == [("", True)]
-
-
 def test_a_seed_draws_the_same_bugs_of_every_kind() -> None:
     found = runner.candidates(ROOT, list(package_folders().values()), ["core/shapes.py", "codegen/budget.py"])
     drawn = runner.draw(found, 30, 7)
     assert drawn == runner.draw(found, 30, 7) != runner.draw(found, 30, 8)
     assert len({bug.kind for bug in drawn}) > 5
     assert all(compiles(bug) for bug in drawn)
-
-
-def test_only_bugs_of_the_kinds_asked_for_are_seeded(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    file = project / "package" / "clamp.py"
-    runner.main([str(file), "--kind", "guard", "arithmetic"], project, {"scratch": file.parent})
-    said = capsys.readouterr().out
-    assert said.startswith("2 bugs")
-    assert "clamp.py:5 guard: caught" in said
-    assert "clamp.py:11 arithmetic: SURVIVED" in said
 
 
 CHECK = """import subprocess, sys
@@ -202,11 +172,6 @@ def test_what_check_finds_is_caught(project: Path, line: int, said: str) -> None
     assert re.match(said, verdict.caught_by)
 
 
-def test_a_path_that_is_not_there_is_named() -> None:
-    with pytest.raises(StepError, match=r"core/nothing\.py.*Python"):
-        runner.candidates(ROOT, list(package_folders().values()), [os.path.join("core", "nothing.py")])
-
-
 def test_every_folder_of_tests_is_chosen_for_some_folder_of_the_distribution() -> None:
     found = {path.relative_to(ROOT).parts[1] for path in (ROOT / "tests").rglob("test_*.py")}
     named = [folder for folders in FOLDERS.values() for folder in folders]
@@ -250,43 +215,6 @@ def test_what_a_test_executes_is_measured_and_found_where_lines_have_moved(proje
     (project / "package" / "clamp.py").write_text("# moved\n" * 3 + SOURCE, encoding="utf-8")
     again = Learned(project, project / ".cache" / "learned", ["package"])
     assert [(c.test, c.on_line) for c in again.covering("package/clamp.py", 9)] == [(test, True)]
-
-
-IMPORTED = '''"""What runs on import."""
-
-TABLE = {n: n + 1 for n in range(3)}
-
-
-def wrapped(function):
-    def inner(x):
-        return function(x) + 1
-
-    return inner
-
-
-@wrapped
-def two_more(x):
-    return x + 1
-'''
-OF_IMPORTED = """from scratch.imported import TABLE, two_more
-
-
-def test_table():
-    assert TABLE == {0: 1, 1: 2, 2: 3}
-
-
-def test_decorated():
-    assert two_more(2) == 4
-"""
-
-
-def test_bugs_in_tables_closures_and_decorated_functions_are_caught(project: Path) -> None:
-    file = project / "package" / "imported.py"
-    file.write_text(IMPORTED, encoding="utf-8")
-    (project / "tests" / "test_imported.py").write_text(OF_IMPORTED, encoding="utf-8")
-    bugs = [bug for bug in bugs_of(file, file.read_bytes()) if bug.line in (3, 8, 15) and bug.kind == "arithmetic"]
-    verdicts = runner.run(bugs, project, {"scratch": project / "package"}, 1, 60)
-    assert [bool(verdict.caught_by) for verdict in verdicts] == [True] * 3
 
 
 def test_a_run_is_a_row_of_the_page_and_a_judged_survivor_says_why(
