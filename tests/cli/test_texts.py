@@ -1,13 +1,11 @@
-"""What commands write: progress, results as tables, advice on installing, weight files and their differences."""
+"""What commands write: progress, results as tables, advice on installing, encodings."""
 
 from __future__ import annotations
 
 import codecs
 import io
-import math
 import sys
 import types
-from pathlib import Path
 from typing import Any
 
 import emberlet
@@ -15,7 +13,7 @@ import numpy as np
 import pytest
 from emberlet.errors import EmberletError
 from emberlet.host import extras, schemes, streams
-from emberlet.host.cli import diff, inspect, progress
+from emberlet.host.cli import progress
 from emberlet.host.cli.results import first_elements, parts
 
 
@@ -57,24 +55,6 @@ def test_a_step_is_silent_in_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
     with progress.step("loading"), progress.Rows("scoring") as rows:
         rows.at(3, 4, 0)
     assert file.getvalue() == ""
-
-
-def test_rows_show_their_share_and_rate(terminal: Terminal, clock: list[float]) -> None:
-    clock += [10.0, 12.0, 13.0, 14.0]
-    with progress.Rows("scoring") as rows:
-        assert terminal.getvalue() == "scoring: starting the workers …"
-        rows.at(0, 100, 0)
-        assert terminal.getvalue() == "scoring: starting the workers …"
-        for done, total, skipped in ((10, 100, 0), (30, 100, 1500), (2030, None, 0), (150, 100, 0)):
-            rows.at(done, total, skipped)
-    lines = terminal.getvalue().split("\r\x1b[K")[1:]
-    assert lines == [
-        "scoring [##......................] 10 of 100 rows, 0 rows/s",
-        "scoring [#######.................] 30 of 100 rows, 10 rows/s, 1,500 skipped",
-        "scoring 2,030 rows, 673 rows/s",
-        "scoring [########################] 150 of 100 rows, 35 rows/s",
-        "",
-    ]
 
 
 @pytest.mark.parametrize(
@@ -206,81 +186,3 @@ def test_characters_that_an_encoding_lacks_have_substitutes(monkeypatch: pytest.
 
 
 # -- weight files -----------------------------------------------------------------------------------------------------
-
-
-def saved(path: Path, **arrays: Any) -> Any:
-    np.savez(path, **arrays)
-    return emberlet.store.open(str(path))
-
-
-def test_differences_of_two_files(tmp_path: Path) -> None:
-    nan, inf = math.nan, math.inf
-    a = saved(tmp_path / "a.npz", same=[1.0, nan], near=[1.0, 2.0], far=[0.0, 3.0, 4.0], turned=[[1.0, 2.0]],
-              cast=np.float32([1.5]), left=[1], infinite=[inf, 1.0], empty=np.zeros((0, 2), np.float32),
-              off=np.float32([1, 2]))  # fmt: skip
-    b = saved(tmp_path / "b.npz", same=[1.0, nan], near=[1.0, 2.25], far=[3.0, 3.0, 8.0], turned=[[1.0], [2.0]],
-              cast=np.float64([1.5]), right=[1], infinite=[1.0, 1.0], empty=np.zeros((0, 2), np.float64),
-              off=np.float64([1, 4]))  # fmt: skip
-    found = diff.compare(a, b)
-    assert found["only_a"] == ["left"]
-    assert found["only_b"] == ["right"]
-    assert found["same"] == 1
-    assert found["different"]["near"] == pytest.approx({"max": 0.25, "rms": 0.25 / 2**0.5})
-    assert found["different"]["far"] == pytest.approx({"max": 4.0, "rms": (25 / 3) ** 0.5})
-    assert found["different"]["turned"] == {"shapes": [[1, 2], [2, 1]]}
-    assert found["different"]["infinite"] == {"max": "infinite", "rms": "infinite"}
-    assert found["different"]["cast"] == {"dtypes": ["float32", "float64"], "max": 0.0, "rms": 0.0}
-    assert found["different"]["empty"] == {"dtypes": ["float32", "float64"], "max": 0.0, "rms": 0.0}
-    lines = diff.describe(found).splitlines()
-    assert lines[:2] == ["only in A: left", "only in B: right"]
-    assert "near: largest difference 0.25, root mean square 0.177" in lines
-    assert "turned: (1, 2) and (2, 1)" in lines
-    assert "off: float32 and float64; largest difference 2, root mean square 1.41" in lines
-    assert "infinite: largest difference infinite, root mean square infinite" in lines
-    assert lines[-1] == "1 tensors are the same, 7 differ, 1 only in A, 1 only in B"
-    within = diff.compare(a, b, 0.25)
-    assert sorted(within["different"]) == ["far", "infinite", "off", "turned"]
-    assert within["same"] == 4
-
-
-def test_what_a_weight_file_holds_is_shortened() -> None:
-    assert inspect._short("a" * 60) == "a" * 60
-    assert inspect._short("a" * 61) == "a" * 59 + "…"
-    assert inspect._short([1, "b", 2.5, None]) == "[1, b, 2.5, NoneType]"
-    assert inspect._short((1, 2, 3, 4, 5)) == "[1, 2, 3, 4, …] (5)"
-    assert inspect._short(None) == "None"
-    assert inspect._short(True) == "True"
-    assert inspect._short({"a": 1}) == "{'a': 1}"
-    assert inspect._line("a" * 400) == "a" * 400
-    assert inspect._line("a" * 401) == "a" * 400 + "… (401 characters)"
-    assert inspect._word("a\nb") == "a\\nb"
-
-
-@pytest.mark.parametrize("encoding, lines", [("utf-8", True), ("ascii", False), ("no-such", False), (None, False)])
-def test_trees_are_drawn_with_lines_where_the_terminal_has_them(
-    monkeypatch: pytest.MonkeyPatch, encoding: str | None, lines: bool
-) -> None:
-    monkeypatch.setattr(sys, "stdout", types.SimpleNamespace(encoding=encoding))
-    assert inspect._shows_lines() is lines
-
-
-@pytest.mark.parametrize("done, shown_as", [
-    (0, "[........................] 0 bytes of 4.0 kB, 0 bytes/s"),
-    (1000, "[######..................] 1.0 kB of 4.0 kB, 500 bytes/s"),
-    (9000, "[########################] 9.0 kB of 4.0 kB, 4.5 kB/s"),
-])  # fmt: skip
-def test_bytes_show_their_share_and_rate(terminal: Terminal, clock: list[float], done: int, shown_as: str) -> None:
-    clock += [10.0, 12.0]
-    bar = progress.Bytes("writing", 4000)
-    bar.add(done)
-    waits: list[float] = []
-
-    def wait(seconds: float) -> bool:
-        waits.append(seconds)
-        return len(waits) > 1
-
-    bar._redraw(types.SimpleNamespace(wait=wait))  # type: ignore[arg-type]
-    assert terminal.getvalue() == f"\r\x1b[Kwriting {shown_as}"
-    assert waits == [1.0, 0.2]
-    bar.__exit__()
-    assert terminal.getvalue().endswith("\r\x1b[K")

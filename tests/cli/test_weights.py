@@ -14,7 +14,7 @@ from emberlet import store
 from emberlet.errors import EmberletError
 from emberlet.host.cli.convert import size_of
 from emberlet.host.cli.diff import compare
-from emberlet.host.cli.progress import Bytes, size_text
+from emberlet.host.cli.progress import Bytes
 
 PT = Path(__file__).parents[1] / "store" / "fixtures" / "checkpoint.pt"
 
@@ -60,8 +60,10 @@ def test_convert_writes_shards(emberlet, tmp_path):
 
 
 def test_diff_tells_names_shapes_and_distances(emberlet, tmp_path):
-    a = {"same": np.float32([1, np.nan]), "moved": np.float32([1, 2]), "shape": np.ones(2), "a": np.ones(1)}
-    b = {"same": np.float32([1, np.nan]), "moved": np.float32([1, 2.5]), "shape": np.ones(3), "b": np.ones(1)}
+    a = {"same": np.float32([1, np.nan]), "moved": np.float32([1, 2]), "shape": np.ones(2), "a": np.ones(1),
+         "cast": np.float32([1, 2]), "wide": np.float32([1.5])}  # fmt: skip
+    b = {"same": np.float32([1, np.nan]), "moved": np.float32([1, 2.5]), "shape": np.ones(3), "b": np.ones(1),
+         "cast": np.float64([1, 4]), "wide": np.float64([1.5])}  # fmt: skip
     store.store_of(a).save(tmp_path / "a.npz")
     store.store_of(b).save(tmp_path / "b.bpk")
     ended = emberlet("diff", tmp_path / "a.npz", tmp_path / "b.bpk")
@@ -70,10 +72,12 @@ def test_diff_tells_names_shapes_and_distances(emberlet, tmp_path):
     assert "only in A: a\nonly in B: b\n" in said
     assert "moved: largest difference 0.5, root mean square 0.354" in said
     assert "shape: (2,) and (3,)" in said
-    assert "1 tensors are the same, 2 differ, 1 only in A, 1 only in B" in said
+    assert "cast: float32 and float64; largest difference 2, root mean square 1.41" in said
+    assert "1 tensors are the same, 4 differ, 1 only in A, 1 only in B" in said
     found = json.loads(emberlet("diff", tmp_path / "a.npz", tmp_path / "b.bpk", "--json").out)
     assert found["different"]["moved"]["max"] == 0.5
-    assert emberlet("diff", tmp_path / "a.npz", tmp_path / "a.npz").out.startswith("4 tensors are the same")
+    assert found["different"]["wide"] == {"dtypes": ["float32", "float64"], "max": 0.0, "rms": 0.0}
+    assert emberlet("diff", tmp_path / "a.npz", tmp_path / "a.npz").out.startswith("6 tensors are the same")
 
 
 @pytest.mark.parametrize("kind", ["float64", "float16", "int64", "bool", "uint8"])
@@ -96,16 +100,6 @@ def test_infinite_and_huge_differences():
     assert both(np.inf, 1)["different"]["t"]["max"] == "infinite"
     assert both(np.nan, 1)["different"]["t"]["rms"] == "infinite"
     assert both(1e300, -1e300)["different"]["t"] == {"max": 2e300, "rms": 2e300}
-
-
-def test_amounts_in_words():
-    assert [size_text(n) for n in (0, 999, 1500, 2.5e6, 7e12)] == [
-        "0 bytes",
-        "999 bytes",
-        "1.5 kB",
-        "2.5 MB",
-        "7000.0 GB",
-    ]
 
 
 def test_one_large_tensor_shows_a_bar_before_its_end(monkeypatch):
