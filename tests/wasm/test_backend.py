@@ -7,13 +7,12 @@ import os
 import signal
 import subprocess
 import sys
-import warnings
 from typing import Any
 
 import emberlet
 import numpy as np
 import pytest
-from emberlet import codegen, nn
+from emberlet import codegen
 from emberlet import functional as F
 from emberlet.backend import get_backend
 from emberlet.errors import BackendError, UnsupportedError
@@ -57,7 +56,6 @@ def test_there_is_one_wasm_backend() -> None:
 
 
 def test_without_wasmtime_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    from emberlet.wgpu_backend.wasm import WasmBackend
 
     monkeypatch.setitem(sys.modules, "wasmtime", None)
     with pytest.raises(BackendError, match="wasm"):
@@ -103,22 +101,6 @@ def test_a_forked_process_compiles() -> None:
 def test_strings_are_computed_on_the_host() -> None:
     texts = emberlet.asarray(["a", "b"], backend="numpy")
     assert compiled.compile(lambda x: x, backend="wasm")(texts).tolist() == ["a", "b"]
-
-
-def test_a_recurrent_layer_that_runs_step_by_step_again_is_said_once_to_be_faster_compiled() -> None:
-    backend = WasmBackend()
-    layer = nn.Gru(3, 4, backend=backend)
-    x = emberlet.asarray(np.zeros((1, 20, 3), np.float32), backend=backend)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        layer.compile(x, backend=backend)(x)
-        layer(x)
-        layer(x[:, :5])
-    with pytest.warns(UserWarning, match=r'the 20 steps of a recurrent layer.*model\.compile\(backend="wasm"\)'):
-        layer(x)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        layer(x)
 
 
 def test_an_invalid_module_of_its_own_is_an_error_of_the_backend() -> None:
