@@ -21,7 +21,7 @@ import pytest
 from emberlet import dtypes, store
 from emberlet.errors import EmberletError, FormatError, LoadError, UnsupportedError
 from emberlet.nn import BatchNorm, Linear
-from emberlet.store.formats.archives import BytesFile, members_of_tar, members_of_zip
+from emberlet.store.formats.archives import members_of_tar, members_of_zip
 from emberlet.store.formats.records import MAX_DEPTH, _MessagePack
 from emberlet.store.opening import ENDINGS
 from onnx import TensorProto, helper, numpy_helper
@@ -325,21 +325,6 @@ def test_members_of_a_tar_archive_lie_where_its_library_finds_them(size: int) ->
     if size:
         with pytest.raises(FormatError, match="ends past its tar archive"):
             members_of_tar(memoryview(whole[: at + 512 + size - 1]), "file")
-
-
-def test_a_file_over_bytes_is_read_as_one_of_pythons() -> None:
-    data = bytes(range(100))
-    ours, theirs = BytesFile(memoryview(data)), io.BytesIO(data)
-    rng = random.Random(0)
-    assert ours.readable() and ours.seekable()
-    for _ in range(200):
-        whence, to = rng.randrange(3), rng.randint(0, 60)
-        to = -to if whence == 2 else to - 20 * (whence == 1 and ours.tell() >= 20)
-        assert ours.seek(to, whence) == theirs.seek(to, whence)
-        assert ours.tell() == theirs.tell()
-        assert ours.read(size := rng.choice([0, 1, 30, 200])) == theirs.read(size)
-    with pytest.raises(OSError, match="before the beginning"):
-        ours.seek(-1)
 
 
 # -- PyTorch before 0.2: a tar archive

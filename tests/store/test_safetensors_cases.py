@@ -36,20 +36,6 @@ def test_the_smallest_file_has_an_empty_header() -> None:
             read(bytes(size))
 
 
-@pytest.mark.parametrize(
-    ("limit", "exact", "said"),
-    [
-        ("metadata", len(json.dumps({"a": ENTRY})), "bytes of header are more than the limit of"),
-        ("tensor", 4, "tensor 'a': 4 bytes are more than the limit of"), ("tensors", 1, "1 tensors are more than the"),
-    ],
-)  # fmt: skip
-def test_a_limit_itself_is_allowed(limit: str, exact: int, said: str) -> None:
-    data = made({"a": ENTRY}, bytes(4))
-    assert list(read(data, **{limit: exact})) == ["a"]
-    with pytest.raises(FormatError, match=said):
-        read(data, **{limit: exact - 1})
-
-
 def test_a_header_ends_within_the_file() -> None:
     text = json.dumps({"a": ENTRY}).encode()
     with pytest.raises(FormatError, match=rf"^w\b.*header.*\b{9 + len(text)}\b"):
