@@ -14,15 +14,10 @@ from emberlet.batch.columns import (
     arrow,
     channels_of,
     fit,
-    joined,
-    like,
     names_of,
     of_batch,
-    pictures,
-    table,
 )
 from emberlet.batch.pictures import decode, imagenet
-from emberlet.batch.pieces import Pieces
 from emberlet.errors import DTypeError, EmberletError, FormatError, ShapeError
 from emberlet.host.cli.model import Input
 from PIL import Image
@@ -76,20 +71,6 @@ def test_arrow_columns_become_arrays(column: Any, wanted: Any, shape: Any) -> No
         np.testing.assert_array_equal(found, np.arange(8.0).reshape(2, 2, 2))
 
 
-def test_structs_and_unknown_types_of_arrow_are_python_objects() -> None:
-    rows = [{"bytes": b"a", "path": None}, {"bytes": b"b", "path": "p"}]
-    assert of_batch({"c": pa.array(rows)})["c"] == rows
-    plain = [1, 2]
-    assert of_batch({"c": plain})["c"] is plain
-
-
-def test_frames_give_their_columns_under_texts() -> None:
-    found = of_batch(pd.DataFrame({0: [1, 2], "b": ["x", "y"]}))
-    assert {name: list(x) for name, x in found.items()} == {"0": [1, 2], "b": ["x", "y"]}
-    with pytest.raises(EmberletError, match="found list"):
-        of_batch([1])
-
-
 @every("shape", [(3,), (3, 2), (3, 2, 4), (0, 2), (2, 0), (2, 3, 0), (1, 1)])
 @pytest.mark.parametrize("dtype", [np.float32, np.int8, np.bool_, np.float16, ml_dtypes.bfloat16])
 def test_arrays_come_back_from_arrow(shape: tuple[int, ...], dtype: Any) -> None:
@@ -100,25 +81,6 @@ def test_arrays_come_back_from_arrow(shape: tuple[int, ...], dtype: Any) -> None
     if 0 not in shape[1:]:
         assert pa.types.is_fixed_size_list(found.type) is (len(shape) > 1)
     assert arrow(x.T).to_pylist() == x.T.astype(np.float32).tolist() or 0 in shape
-
-
-def test_results_have_the_type_of_the_batch() -> None:
-    columns = {"a": np.arange(3), "b": RNG.random((3, 2))}
-    assert like(columns, {}) is columns
-    given = pa.table({"a": [1]})
-    found = like(columns, given)
-    assert isinstance(found, pa.Table)
-    assert found["b"].to_pylist() == columns["b"].tolist()
-    (batch,) = given.to_batches()
-    record = like({**columns, "c": pa.chunked_array([[1], [2, 3]])}, batch)
-    assert isinstance(record, pa.RecordBatch)
-    assert record["c"].to_pylist() == [1, 2, 3]
-    frame = like({**columns, "c": ["x", "y", "z"]}, given.to_pandas())
-    assert frame["a"].tolist() == [0, 1, 2]
-    assert np.stack(frame["b"].tolist()).tolist() == columns["b"].tolist()
-    assert frame["c"].tolist() == ["x", "y", "z"]
-    kept = pa.array([5, 6, 7])
-    assert table({"k": kept})["k"].to_pylist() == [5, 6, 7]
 
 
 # -- which columns an input takes
@@ -155,16 +117,6 @@ def test_an_input_takes_the_columns_said_or_those_of_its_name(
     assert wanted in str(caught.value)
 
 
-def test_several_columns_are_joined_along_the_second_axis() -> None:
-    a, b = np.arange(3), np.arange(3.0) + 10
-    wide = np.arange(6).reshape(3, 2)
-    assert joined({"a": "anything"}, ["a"]) == "anything"
-    np.testing.assert_array_equal(joined({"a": a, "b": b}, ["b", "a"]), np.stack([b, a], 1))
-    np.testing.assert_array_equal(joined({"a": wide, "b": wide + 6}, ["a", "b"]), np.hstack([wide, wide + 6]))
-    with pytest.raises(DTypeError, match="the column 'b' holds <U1"):
-        joined({"a": a, "b": np.array(["x"] * 3)}, ["a", "b"])
-
-
 # -- pictures
 
 
@@ -178,18 +130,6 @@ def test_several_columns_are_joined_along_the_second_axis() -> None:
 )  # fmt: skip
 def test_channels_are_those_of_the_input(shape: Any, channels: int) -> None:
     assert channels_of(taking(shape)) == channels
-
-
-def test_pictures_of_one_size_are_one_array(tmp_path: Any) -> None:
-    pixels = RNG.integers(0, 256, (2, 5, 4, 3), np.uint8)
-    files = []
-    for i, x in enumerate(pixels):
-        files.append(str(tmp_path / f"{i}.png"))
-        Image.fromarray(x).save(files[-1])
-    np.testing.assert_array_equal(pictures(files, taking(("n", 3, 5, 4))), pixels)
-    assert pictures(files, taking(("n", 1, 5, 4))).shape == (2, 5, 4, 1)
-    Image.fromarray(pixels[0, :2]).save(files[1])
-    assert [x.shape for x in pictures(files, taking(("n", 3, 5, 4)))] == [(5, 4, 3), (2, 4, 3)]
 
 
 def test_a_picture_is_decoded_from_its_path_its_bytes_or_a_row_of_a_data_set(tmp_path: Any) -> None:
@@ -355,27 +295,3 @@ def test_values_of_another_kind_are_refused(column: Any, dtype: Any, says: str) 
 
 
 # -- pieces of a batch
-
-
-@pytest.mark.parametrize(
-    ("difference", "same"), [(0.0, True), (5e-4, True), (5e-3, False), (np.nan, False), (np.inf, False)]
-)
-def test_results_of_filled_pieces_may_differ_by_rounding_only(difference: float, same: bool) -> None:
-    def call(inputs: list[Any]) -> list[Any]:
-        found = inputs[0].copy()
-        if len(found) == 4:
-            found[1, 1] *= 1.0 + difference
-        return [found]
-
-    pieces = Pieces(call, call, None, True, 4)
-    x = np.array([[1.0, 0.0], [np.nan, 2.0], [3.0, np.inf]])
-    filled = np.concatenate([x, x[-1:]])
-    assert pieces._try([x], [filled], 3) is same
-
-
-@pytest.mark.parametrize(("change", "same"), [(0, True), (1, False)])
-def test_integers_of_filled_pieces_may_not_differ(change: int, same: bool) -> None:
-    def call(inputs: list[Any]) -> list[Any]:
-        return [np.full((len(inputs[0]), 1), 7_000_000 + change * (len(inputs[0]) == 4))]
-
-    assert Pieces(call, call, None, True, 4)._try([np.zeros(3)], [np.zeros(4)], 3) is same
