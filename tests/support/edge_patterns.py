@@ -58,16 +58,16 @@ ROTARY = {
     "three parts": Edge("rotary", part("b = Slice(x0, i4, far, i3)  y = Concat<axis = 3>(o, b, b)")),
     "parts joined along the length": Edge("rotary", part("b = Slice(x0, i4, far, i3)  y = Concat<axis = 2>(o, b)", 8)),
     "the rest of another tensor": Edge(
-        "rotary", part("b = Slice(x1, i4, far, i3)  y = Concat<axis = 3>(o, b)", more=", float[B, 2, L, 6] x1")
+        "rotary", part("b = Slice(x1, i4, far, i3)  y = Concat<axis = 3>(o, b)", more=", float[B, 2, L, 6] x1"),
     ),
     "the end of the rotated part again": Edge(
-        "rotary", part("b = Slice(x0, i4, far, i3)  y = Concat<axis = 3>(o, b)", first="i2", end="far")
+        "rotary", part("b = Slice(x0, i4, far, i3)  y = Concat<axis = 3>(o, b)", first="i2", end="far"),
     ),
     "a rest with a gap before it": Edge(
-        "rotary", part("b = Slice(x0, five, far, i3)  y = Concat<axis = 3>(o, b)", 8), {"five": np.array([5])}
+        "rotary", part("b = Slice(x0, five, far, i3)  y = Concat<axis = 3>(o, b)", 8), {"five": np.array([5])},
     ),
     "a rest that ends early": Edge(
-        "rotary", part("b = Slice(x0, i4, six6, i3)  y = Concat<axis = 3>(o, b)", 8), {"six6": np.array([6])}
+        "rotary", part("b = Slice(x0, i4, six6, i3)  y = Concat<axis = 3>(o, b)", 8), {"six6": np.array([6])},
     ),
     "a part of heads side by side": Edge(
         "rotary",
@@ -149,26 +149,22 @@ ROTARY = {
         {k: np.array([["1", "2", "1", "2"]] * 3, dtype=object) for k in ("c0", "s0")},
     ),
     "tables of two columns": Edge(
-        "rotary",
-        f"(float[B, 2, 3, 2] x) => (float[B, 2, 3, 2] y) {{ {HALVES.replace('i2', 'i1')}  {TURN} }}",
+        "rotary", f"(float[B, 2, 3, 2] x) => (float[B, 2, 3, 2] y) {{ {HALVES.replace('i2', 'i1')}  {TURN} }}",
         tables(1, 1, 3, size=1),
     ),
     "no columns": Edge(
-        "rotary",
-        f"(float[B, 2, 3, 0] x) => (float[B, 2, 3, 0] y) {{ {HALVES.replace('i2', 'i0')}  {TURN} }}",
+        "rotary", f"(float[B, 2, 3, 0] x) => (float[B, 2, 3, 0] y) {{ {HALVES.replace('i2', 'i0')}  {TURN} }}",
         tables(1, 1, 3, size=0),
     ),
     "tables of zeros for five columns": Edge(
-        "rotary",
-        f"(float[B, 2, 3, 5] x) => (float[B, 2, 3, 5] y) {{ {HALVES}  {TURN} }}",
+        "rotary", f"(float[B, 2, 3, 5] x) => (float[B, 2, 3, 5] y) {{ {HALVES}  {TURN} }}",
         {k: np.zeros((1, 1, 3, 5), np.float32) for k in ("cos", "sin")},
     ),
     "tables of one column": Edge(
-        "rotary",
-        f"(float[B, 2, 3, 4] x) => (float[B, 2, 3, 4] y) {{ {HALVES}  {TURN} }}",
+        "rotary", f"(float[B, 2, 3, 4] x) => (float[B, 2, 3, 4] y) {{ {HALVES}  {TURN} }}",
         {k: np.zeros((1, 1, 3, 1), np.float32) for k in ("cos", "sin")},
     ),
-}
+}  # fmt: skip
 QKV = "(float[N, {h}, S, 4] q, float[N, 2, T, 4] k1, float[N, 2, T, 4] v{more}) => (float[N, {h}, S, 4] y)"
 KEYS = "kt = Transpose<perm = [0, 1, 3, 2]>(k1)  a = MatMul(q, kt)"
 END = "w = Softmax<axis = -1>(s)  y = MatMul(w, v)"
@@ -179,28 +175,25 @@ CUT = """{{ h = Shape<start = 2, end = 3>(q)  t1 = Slice(seen, i0, h, i0)  m = S
 SAME = "(float[N, 2, S, 4] q, float[N, 2, S, 4] k1, float[N, 2, S, 4] v) => (float[N, 2, S, 4] y)"
 ATTENTION = {
     "a mask of one axis": Edge(
-        "attention", f"{QKV.format(h=2, more=', float[T] m')} {{ {KEYS}  s = Add(a, m)  {END} }}"
+        "attention", f"{QKV.format(h=2, more=', float[T] m')} {{ {KEYS}  s = Add(a, m)  {END} }}",
     ),
     "a mask of none": Edge("attention", f"{QKV.format(h=2, more=', float m')} {{ {KEYS}  s = Add(a, m)  {END} }}"),
     "a mask of whole numbers that selects": Edge(
-        "attention", f"{QKV.format(h=2, more=', bool[T] m')} {{ {KEYS}  s = Where(m, a, low)  {END} }}"
+        "attention", f"{QKV.format(h=2, more=', bool[T] m')} {{ {KEYS}  s = Where(m, a, low)  {END} }}",
     ),
     "a condition that is one bool": Edge(
-        "attention", f"{SQUARE} {{ {KEYS}  s = Where(yes, a, least)  {END} }}", {"yes": np.array(True)}
+        "attention", f"{SQUARE} {{ {KEYS}  s = Where(yes, a, least)  {END} }}", {"yes": np.array(True)},
     ),
     "a table of nine that shows the first key": Edge(
-        "attention",
-        f"{SQUARE} {{ {KEYS}  s = Where(seen, a, least)  {END} }}",
+        "attention", f"{SQUARE} {{ {KEYS}  s = Where(seen, a, least)  {END} }}",
         {"seen": np.tril(np.ones((3, 3), bool))},
     ),
     "a table that hides the first key once": Edge(
-        "attention",
-        f"{SQUARE} {{ {KEYS}  s = Where(seen, a, least)  {END} }}",
+        "attention", f"{SQUARE} {{ {KEYS}  s = Where(seen, a, least)  {END} }}",
         {"seen": np.triu(np.ones((3, 3), bool))},
     ),
     "a table of what is hidden": Edge(
-        "attention",
-        f"{SQUARE} {{ {KEYS}  s = Where(seen, least, a)  {END} }}",
+        "attention", f"{SQUARE} {{ {KEYS}  s = Where(seen, least, a)  {END} }}",
         {"seen": np.triu(np.ones((3, 3), bool), 1)},
     ),
     "a table of no keys": Edge(
@@ -231,21 +224,18 @@ ATTENTION = {
         for what, cut in (("from the first on", "i0, i3, i1"), ("1 to 3", "i1, i4, i1"), ("0, 2, 4", "i0, far, i1, i2"))
     },
     "an open table of one key": Edge(
-        "attention", f"{SAME} {CUT.format(keys=KEYS, end=END)}", {"seen": np.ones((5, 1), bool)}
+        "attention", f"{SAME} {CUT.format(keys=KEYS, end=END)}", {"seen": np.ones((5, 1), bool)},
     ),
     "a score of -3e38": Edge(
-        "attention",
-        f"{SQUARE.replace('float', 'double')} {{ {KEYS}  s = Where(seen, a, edge)  {END} }}",
+        "attention", f"{SQUARE.replace('float', 'double')} {{ {KEYS}  s = Where(seen, a, edge)  {END} }}",
         {"seen": np.tril(np.ones((3, 3), bool)), "edge": np.float64(-3e38)},
     ),
     "a score of hardly more than -3e38": Edge(
-        "attention",
-        f"{SQUARE.replace('float', 'double')} {{ {KEYS}  s = Where(seen, a, edge)  {END} }}",
+        "attention", f"{SQUARE.replace('float', 'double')} {{ {KEYS}  s = Where(seen, a, edge)  {END} }}",
         {"seen": np.tril(np.ones((3, 3), bool)), "edge": np.float64(-2.999e38)},
     ),
     "dropout that drops nothing": Edge(
-        "attention",
-        f"{SQUARE} {{ {KEYS}  w = Softmax<axis = -1>(a)  d = Dropout(w, zero, on)  y = MatMul(d, v) }}",
+        "attention", f"{SQUARE} {{ {KEYS}  w = Softmax<axis = -1>(a)  d = Dropout(w, zero, on)  y = MatMul(d, v) }}",
         {"on": np.array(True)},
     ),
     "keys of one head and values of two": Edge(
@@ -288,7 +278,7 @@ ATTENTION = {
         k2 = Expand(k1, heads)  v2 = Expand(v, heads)  y = Attention(q, k2, v2) }""",
         {"heads": np.array([1, 2, 3, 4])},
     ),
-}
+}  # fmt: skip
 APART = """(float[{lead}, 4] q, float[{lead}, 4] k1, float[{lead}, 4] v{more}) => (float[{lead}, 4] y) {{
     q1 = Reshape(q, split)  q2 = Transpose<perm = [0, 2, 1, 3]>(q1)  k2 = Reshape(k1, split)
     k3 = Transpose<perm = [0, 2, 1, 3]>(k2)  v1 = Reshape(v, split)  v2 = Transpose<perm = [0, 2, 1, 3]>(v1)  {attend}
@@ -340,8 +330,7 @@ HEADS = {
         TWO,
     ),
     "heads of other batches": Edge(
-        "heads",
-        APART.format(lead="2, 6", more="", attend="o = Attention(q2, k3, v2)"),
+        "heads", APART.format(lead="2, 6", more="", attend="o = Attention(q2, k3, v2)"),
         {"split": np.array([3, 4, 2, 2]), "join": np.array([2, 6, 4])},
     ),
     "parts: eight": parts("Gather<axis = 0>(t1, n0)", "Gather<axis = 0>(t1, last0)", 8),
@@ -383,9 +372,9 @@ HEADS = {
         {"w": np.arange(32, dtype=np.float32).reshape(4, 8) / 9, "shape": np.array([0, 0, 2, 2, 2])},
     ),
     "a permutation of no axis": Edge(
-        "packed", "(float x, float[4, 2] z) => (float y, float[1, 2] w) { y = Transpose(x)  w = Slice(z, i0, i1) }"
+        "packed", "(float x, float[4, 2] z) => (float y, float[1, 2] w) { y = Transpose(x)  w = Slice(z, i0, i1) }",
     ),
-}
+}  # fmt: skip
 EDGES = {
     **{f"rotary: {name}": edge for name, edge in ROTARY.items()},
     **{f"attention: {name}": edge for name, edge in ATTENTION.items()},

@@ -100,7 +100,7 @@ MASKS = {
     "gathered padding of another batch": beside("c1 = LessOrEqual(p1, rows)", "B, S"),
     "gathered padding and a bias": beside("c1 = LessOrEqual(p1, rows)", zero="bias", more=", float[S, S] bias"),
     "gathered padding and a number": beside("c1 = LessOrEqual(p1, rows)", zero="one"),
-}
+}  # fmt: skip
 for name, edge in MASKS.items():
     if "repeated to" in name:
         edge.text = edge.text.replace("wide =", "qh = Concat<axis = 0>(qn, qt, ql, ql)  wide =").replace(
@@ -258,9 +258,9 @@ X5 = "(float[N, 5] x{more}) => (float[N, 5] y) {{ {nodes} }}"
 HARD = "a = Add(x, n3)  c = Clip(a, n0, i6)  m = Mul(x, c)  y = Div(m, i6)"
 WHOLE = {
     "hard swish of whole numbers": Edge(
-        "activations", f"(int64[N, 5] x) => (int64[N, 5] y) {{ {HARD} }}", {"i6": np.array(6)}
+        "activations", f"(int64[N, 5] x) => (int64[N, 5] y) {{ {HARD} }}", {"i6": np.array(6)},
     )
-}
+}  # fmt: skip
 ACTIVATIONS = WHOLE | {
     nodes: Edge(
         "activations",
@@ -337,13 +337,13 @@ ACTIVATIONS = WHOLE | {
 NAMED = "h = Shape({x})  a = Gather(h, n0)  b = Gather(h, n1)  r = Range(n0, a, n1)  y = Add(r, b)"
 SHAPES = {
     "a size with the name of an input": Edge(
-        "shapes", f"(float[N, 4] x, float[2, T] N) => (int64[a] y) {{ {NAMED.format(x='x')} }}"
+        "shapes", f"(float[N, 4] x, float[2, T] N) => (int64[a] y) {{ {NAMED.format(x='x')} }}",
     ),
     "a size whose other name is taken too": Edge(
-        "shapes", f"(float[N, 4] x, float[2] N, float[3] N_size) => (int64[a] y) {{ {NAMED.format(x='x')} }}"
+        "shapes", f"(float[N, 4] x, float[2] N, float[3] N_size) => (int64[a] y) {{ {NAMED.format(x='x')} }}",
     ),
     "a size that two inputs have": Edge(
-        "shapes", f"(float[N, L] x, float[L, N] z) => (int64[a] y) {{ {NAMED.format(x='z')} }}"
+        "shapes", f"(float[N, L] x, float[L, N] z) => (int64[a] y) {{ {NAMED.format(x='z')} }}",
     ),
     **{
         f"a choice of {name}": Edge(
@@ -392,7 +392,7 @@ SHAPES = {
         y = Neg(p)  z = Neg(q)  w = Shape(x) }""",
         {"halves": np.array([1, 3])},
     ),
-}
+}  # fmt: skip
 MORE_EDGES = {
     **{f"masks: {name}": edge for name, edge in MASKS.items()},
     **{f"lengths: {name}": edge for name, edge in LIMITED.items()},

@@ -10,6 +10,8 @@ import numpy.typing as npt
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
+from ..onnx_models import parse
+
 Array = npt.NDArray[Any]
 Nodes = list[tuple[str, str, str, dict[str, Any]]]
 
@@ -42,214 +44,103 @@ class Maker:
         return onnx.shape_inference.infer_shapes(made)
 
 
-MODELS: dict[str, Callable[[], onnx.ModelProto]] = {}
-
-
-def model(function: Callable[[], onnx.ModelProto]) -> Callable[[], onnx.ModelProto]:
-    MODELS[function.__name__] = function
-    return function
-
-
-@model
-def convolutions() -> onnx.ModelProto:
+def _written(
+    x: str, nodes: str, held: dict[str, npt.ArrayLike] | None = None, **weights: tuple[int, ...]
+) -> onnx.ModelProto:
+    """A model of x in ONNX's notation, with drawn weights of these shapes and other constants."""
     m = Maker()
-    m.weight("w1", 8, 3, 3, 3)
-    m.weight("b1", 8)
-    m("Conv", "x w1 b1", "a", pads=[1, 1, 1, 1], strides=[2, 2])
-    m("Relu", "a", "b")
-    m.weight("w2", 8, 1, 3, 3)
-    m("Conv", "b w2", "c", group=8, auto_pad="SAME_UPPER", kernel_shape=[3, 3])
-    m("HardSwish", "c", "d")
-    m.weight("w3", 12, 4, 1, 1)
-    m("Conv", "d w3", "e", group=2)
-    m("GlobalAveragePool", "e", "f")
-    m("Flatten", "f", "g")
-    m.weight("w4", 12, 5)
-    m("MatMul", "g w4", "h")
-    m.weight("b4", 5)
-    m("Add", "h b4", "i")
-    m("Softmax", "i", "y")
-    return m.model(["n", 3, 10, 12])
+    for name, shape in weights.items():
+        m.weight(name, *shape, scale=0.2 if name.startswith("B") else 0.4)
+    for name, value in (held or {}).items():
+        m.constant(name, value)
+    made = parse(f"g (float[{x}] x) => (float[] y) {{ {nodes} }}", 20)
+    made.graph.initializer.extend(m.constants)
+    return onnx.shape_inference.infer_shapes(made)
 
 
-@model
-def flattened_image_to_dense() -> onnx.ModelProto:
-    m = Maker()
-    m.weight("w1", 6, 2, 3, 3)
-    m("Conv", "x w1", "a")
-    m("LeakyRelu", "a", "b", alpha=0.2)
-    m("MaxPool", "b", "c", kernel_shape=[2, 2], strides=[2, 2])
-    m.constant("s", [0, -1])
-    m("Reshape", "c s", "d")
-    m("Tanh", "d", "e")
-    m.weight("w2", 7, 6 * 3 * 2)
-    m.weight("b2", 7)
-    m("Gemm", "e w2 b2", "y", transB=1)
-    return m.model([1, 2, 8, 7])
+def _gates(n: int, gates: int, h: int, k: int) -> dict[str, tuple[int, ...]]:
+    return {"W": (n, gates * h, k), "R": (n, gates * h, h), "B": (n, 2 * gates * h)}
 
 
-@model
-def batch_norm_and_residual() -> onnx.ModelProto:
-    m = Maker()
-    m.weight("w1", 4, 3, 3, 3)
-    m("Conv", "x w1", "a", pads=[1, 1, 1, 1])
-    for name in ("gamma", "beta", "mean"):
-        m.weight(name, 4)
-    m.constant("var", m.rng.uniform(0.5, 2, 4))
-    m("BatchNormalization", "a gamma beta mean var", "b")
-    m("Relu", "b", "c")
-    m.weight("w2", 4, 4, 3, 3)
-    m("Conv", "c w2", "d", pads=[1, 1, 1, 1])
-    m("Add", "c d", "e")
-    m("Relu", "e", "f")
-    m("AveragePool", "f", "g", kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1])
-    m("BatchNormalization", "g gamma beta mean var", "y")
-    return m.model([1, 3, 6, 6])
-
-
-@model
-def silu_and_squeeze_excitation() -> onnx.ModelProto:
-    m = Maker()
-    m.weight("w1", 6, 2, 1, 1)
-    m("Conv", "x w1", "a")
-    m("Sigmoid", "a", "s")
-    m("Mul", "a s", "b")
-    m("ReduceMean", "b axes", "p", keepdims=1)
-    m.constant("axes", [2, 3])
-    m.weight("w2", 6, 6, 1, 1)
-    m("Conv", "p w2", "q")
-    m("HardSigmoid", "q", "r")
-    m("Mul", "b r", "c")
-    m("GlobalMaxPool", "c", "y")
-    return m.model([1, 2, 5, 5])
-
-
-@model
-def upsampling_and_concatenation() -> onnx.ModelProto:
-    m = Maker()
-    m.weight("w1", 4, 3, 3, 3)
-    m("Conv", "x w1", "a", pads=[1, 1, 1, 1], strides=[2, 2])
-    m.constant("scales", np.array([1, 1, 2, 2], np.float32))
-    m("Resize", "a _ scales", "b", mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor")
-    m("Concat", "b x", "c", axis=1)
-    m.weight("w2", 7, 2, 2, 2)
-    m("ConvTranspose", "c w2", "d", strides=[2, 2])
-    m.constant("pads", [0, 0, 1, 0, 0, 0, 0, 2])
-    m("Pad", "d pads", "e")
-    m.constant("st", [1])
-    m.constant("en", [9])
-    m.constant("ax", [3])
-    m("Slice", "e st en ax", "y")
-    return m.model([1, 3, 6, 6])
-
-
-@model
-def temporal_convolution() -> onnx.ModelProto:
-    m = Maker()
-    m.weight("w1", 8, 3, 5)
-    m.weight("b1", 8)
-    m("Conv", "x w1 b1", "a", pads=[2, 2], strides=[2])
-    m("Elu", "a", "b")
-    m.weight("w2", 8, 1, 3)
-    m("Conv", "b w2", "c", group=8, dilations=[2])
-    m("MaxPool", "c", "d", kernel_shape=[2], strides=[2])
-    m("GlobalAveragePool", "d", "e")
-    m("Squeeze", "e ax", "f")
-    m.constant("ax", [2])
-    m.weight("w3", 8, 4)
-    m("Gemm", "f w3", "g")
-    m("LogSoftmax", "g", "y")
-    return m.model([1, 3, 40])
-
-
-def _lstm(m: Maker, op: str, x: str, y: str, k: int, h: int, gates: int, n: int = 1, **attributes: Any) -> None:
-    m.weight(f"W{y}", n, gates * h, k)
-    m.weight(f"R{y}", n, gates * h, h)
-    m.weight(f"B{y}", n, 2 * gates * h, scale=0.2)
-    m(op, f"{x} W{y} R{y} B{y}", f"{y} {y}h", hidden_size=h, **attributes)
-
-
-@model
-def lstm_sequence() -> onnx.ModelProto:
-    m = Maker()
-    m("Transpose", "x", "t", perm=[1, 0, 2])
-    _lstm(m, "LSTM", "t", "a", 5, 8, 4)
-    m("Squeeze", "a ax", "b")
-    m.constant("ax", [1])
-    m("Gather", "b last", "c", axis=0)
-    m.constant("last", -1, "int64")
-    m.weight("w", 8, 3)
-    m("MatMul", "c w", "y")
-    return m.model([1, 12, 5])
-
-
-@model
-def bidirectional_gru() -> onnx.ModelProto:
-    m = Maker()
-    _lstm(m, "GRU", "x", "a", 4, 6, 3, 2, direction="bidirectional", linear_before_reset=1)
-    m("Transpose", "a", "b", perm=[0, 2, 1, 3])
-    m("Reshape", "b s", "c")
-    m.constant("s", [0, 0, -1])
-    m.weight("w", 12, 2)
-    m("MatMul", "c w", "y")
-    return m.model([9, 1, 4])
-
-
-@model
-def last_state_of_an_lstm() -> onnx.ModelProto:
-    m = Maker()
-    m.weight("W", 1, 24, 3)
-    m.weight("R", 1, 24, 6)
-    m("LSTM", "x W R", "_ h", hidden_size=6, direction="reverse")
-    m("Squeeze", "h ax", "y")
-    m.constant("ax", [0])
-    return m.model([7, 1, 3])
-
-
-@model
-def gelu_by_hand() -> onnx.ModelProto:
-    m = Maker()
-    m.weight("w", 6, 10)
-    m("MatMul", "x w", "a")
-    m.constant("root", np.float32(2**0.5))
-    m("Div", "a root", "b")
-    m("Erf", "b", "c")
-    m.constant("one", np.float32(1))
-    m("Add", "c one", "d")
-    m("Mul", "a d", "e")
-    m.constant("half", np.float32(0.5))
-    m("Mul", "e half", "y")
-    return m.model([1, 4, 6])
-
-
-@model
-def arithmetic() -> onnx.ModelProto:
-    m = Maker()
-    m.constant("c1", np.array([[0.5], [1.5], [2.0]], np.float32))
-    m("Mul", "x c1", "a")
-    m("Sub", "c2 a", "b")
-    m.constant("c2", np.float32(3))
-    m("ReduceMax", "b ax", "top", keepdims=1)
-    m.constant("ax", [-1])
-    m("Sub", "b top", "d")
-    m("Exp", "d", "e")
-    m("Clip", "e low high", "f")
-    m.constant("low", np.float32(0.05))
-    m.constant("high", np.float32(0.9))
-    m("Split", "f", "g h", axis=2, num_outputs=2)
-    m("Add", "g h", "i")
-    m("Unsqueeze", "i ax0", "j")
-    m.constant("ax0", [0])
-    m("Flatten", "j", "y")
-    return m.model([1, 3, 8])
-
-
-@model
-def depth_to_space() -> onnx.ModelProto:
-    m = Maker()
-    m.weight("w", 12, 2, 3, 3)
-    m("Conv", "x w", "a", pads=[1, 1, 1, 1])
-    m("DepthToSpace", "a", "b", blocksize=2, mode="CRD")
-    m("Transpose", "b", "c", perm=[0, 2, 3, 1])
-    m("Softmax", "c", "y", axis=-1)
-    return m.model([1, 2, 4, 3])
+MODELS: dict[str, Callable[[], onnx.ModelProto]] = {
+    "convolutions": lambda: _written(
+        "n, 3, 10, 12",
+        """a = Conv<pads = [1, 1, 1, 1], strides = [2, 2]>(x, w1, b1)  b = Relu(a)
+        c = Conv<group = 8, auto_pad = "SAME_UPPER", kernel_shape = [3, 3]>(b, w2)  d = HardSwish(c)
+        e = Conv<group = 2>(d, w3)  f = GlobalAveragePool(e)  g = Flatten(f)  h = MatMul(g, w4)  i = Add(h, b4)
+        y = Softmax(i)""",
+        w1=(8, 3, 3, 3), b1=(8,), w2=(8, 1, 3, 3), w3=(12, 4, 1, 1), w4=(12, 5), b4=(5,),
+    ),
+    "flattened_image_to_dense": lambda: _written(
+        "1, 2, 8, 7",
+        """a = Conv(x, w1)  b = LeakyRelu<alpha = 0.2>(a)  c = MaxPool<kernel_shape = [2, 2], strides = [2, 2]>(b)
+        d = Reshape(c, s)  e = Tanh(d)  y = Gemm<transB = 1>(e, w2, b2)""",
+        {"s": [0, -1]}, w1=(6, 2, 3, 3), w2=(7, 6 * 3 * 2), b2=(7,),
+    ),
+    "batch_norm_and_residual": lambda: _written(
+        "1, 3, 6, 6",
+        """a = Conv<pads = [1, 1, 1, 1]>(x, w1)  b = BatchNormalization(a, gamma, beta, mean, var)  c = Relu(b)
+        d = Conv<pads = [1, 1, 1, 1]>(c, w2)  e = Add(c, d)  f = Relu(e)
+        g = AveragePool<kernel_shape = [3, 3], strides = [2, 2], pads = [1, 1, 1, 1]>(f)
+        y = BatchNormalization(g, gamma, beta, mean, var)""",
+        {"var": np.random.default_rng(0).uniform(0.5, 2, 4)},
+        w1=(4, 3, 3, 3), gamma=(4,), beta=(4,), mean=(4,), w2=(4, 4, 3, 3),
+    ),
+    "silu_and_squeeze_excitation": lambda: _written(
+        "1, 2, 5, 5",
+        """a = Conv(x, w1)  s = Sigmoid(a)  b = Mul(a, s)  p = ReduceMean<keepdims = 1>(b, axes)  q = Conv(p, w2)
+        r = HardSigmoid(q)  c = Mul(b, r)  y = GlobalMaxPool(c)""",
+        {"axes": [2, 3]}, w1=(6, 2, 1, 1), w2=(6, 6, 1, 1),
+    ),
+    "upsampling_and_concatenation": lambda: _written(
+        "1, 3, 6, 6",
+        """a = Conv<pads = [1, 1, 1, 1], strides = [2, 2]>(x, w1)
+        b = Resize<mode = "nearest", coordinate_transformation_mode = "asymmetric", nearest_mode = "floor">(a, , scales)
+        c = Concat<axis = 1>(b, x)  d = ConvTranspose<strides = [2, 2]>(c, w2)  e = Pad(d, pads)
+        y = Slice(e, st, en, ax)""",
+        {"scales": [1.0, 1.0, 2.0, 2.0], "pads": [0, 0, 1, 0, 0, 0, 0, 2], "st": [1], "en": [9], "ax": [3]},
+        w1=(4, 3, 3, 3), w2=(7, 2, 2, 2),
+    ),
+    "temporal_convolution": lambda: _written(
+        "1, 3, 40",
+        """a = Conv<pads = [2, 2], strides = [2]>(x, w1, b1)  b = Elu(a)  c = Conv<group = 8, dilations = [2]>(b, w2)
+        d = MaxPool<kernel_shape = [2], strides = [2]>(c)  e = GlobalAveragePool(d)  f = Squeeze(e, ax)
+        g = Gemm(f, w3)  y = LogSoftmax(g)""",
+        {"ax": [2]}, w1=(8, 3, 5), b1=(8,), w2=(8, 1, 3), w3=(8, 4),
+    ),
+    "lstm_sequence": lambda: _written(
+        "1, 12, 5",
+        """t = Transpose<perm = [1, 0, 2]>(x)  a, ah = LSTM<hidden_size = 8>(t, W, R, B)  b = Squeeze(a, ax)
+        c = Gather<axis = 0>(b, last)  y = MatMul(c, w)""",
+        {"ax": [1], "last": -1}, **_gates(1, 4, 8, 5), w=(8, 3),
+    ),
+    "bidirectional_gru": lambda: _written(
+        "9, 1, 4",
+        """a, ah = GRU<hidden_size = 6, direction = "bidirectional", linear_before_reset = 1>(x, W, R, B)
+        b = Transpose<perm = [0, 2, 1, 3]>(a)  c = Reshape(b, s)  y = MatMul(c, w)""",
+        {"s": [0, 0, -1]}, **_gates(2, 3, 6, 4), w=(12, 2),
+    ),
+    "last_state_of_an_lstm": lambda: _written(
+        "7, 1, 3",
+        """, h = LSTM<hidden_size = 6, direction = "reverse">(x, W, R)  y = Squeeze(h, ax)""",
+        {"ax": [0]}, W=(1, 24, 3), R=(1, 24, 6),
+    ),
+    "gelu_by_hand": lambda: _written(
+        "1, 4, 6",
+        """a = MatMul(x, w)  b = Div(a, root)  c = Erf(b)  d = Add(c, one)  e = Mul(a, d)  y = Mul(e, half)""",
+        {"root": 2**0.5, "one": 1.0, "half": 0.5}, w=(6, 10),
+    ),
+    "arithmetic": lambda: _written(
+        "1, 3, 8",
+        """a = Mul(x, c1)  b = Sub(c2, a)  top = ReduceMax<keepdims = 1>(b, ax)  d = Sub(b, top)  e = Exp(d)
+        f = Clip(e, low, high)  g, h = Split<axis = 2, num_outputs = 2>(f)  i = Add(g, h)  j = Unsqueeze(i, ax0)
+        y = Flatten(j)""",
+        {"c1": [[0.5], [1.5], [2.0]], "c2": 3.0, "ax": [-1], "low": 0.05, "high": 0.9, "ax0": [0]},
+    ),
+    "depth_to_space": lambda: _written(
+        "1, 2, 4, 3",
+        """a = Conv<pads = [1, 1, 1, 1]>(x, w)  b = DepthToSpace<blocksize = 2, mode = "CRD">(a)
+        c = Transpose<perm = [0, 2, 3, 1]>(b)  y = Softmax<axis = -1>(c)""",
+        w=(12, 2, 3, 3),
+    ),
+}  # fmt: skip
