@@ -66,30 +66,6 @@ def test_failing_step_shows_the_end_of_its_output() -> None:
         steps.run([sys.executable, "-c", script])
 
 
-def test_step_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(steps.time, "sleep", lambda seconds: None)
-    mark = tmp_path / "mark"
-    script = (
-        f"import pathlib; p = pathlib.Path({str(mark)!r}); seen = p.exists(); p.touch(); raise SystemExit(not seen)"
-    )
-    steps.run([sys.executable, "-c", script], tries=2)
-    assert mark.exists()
-
-
-def test_fingerprint_changes_with_dependencies_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    project = {
-        "project": {"dependencies": []},
-        "dependency-groups": {"dev": ["pytest"]},
-        "tool": {"setuptools": {"package-dir": {"emberlet": "core"}, "packages": ["emberlet"]}},
-    }
-    monkeypatch.setattr(install, "pyproject", lambda: project)
-    before = install._fingerprint()
-    project["tool"]["setuptools"]["packages"].append("emberlet.nn")
-    assert install._fingerprint() == before
-    project["dependency-groups"]["dev"].append("ruff")
-    assert install._fingerprint() != before
-
-
 def test_an_interrupt_ends_the_commands_of_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     ended: list[str] = []
 
@@ -139,29 +115,3 @@ def test_nothing_is_installed_on_where_the_environment_fails(monkeypatch: pytest
         assert installing.wait(30) != 0
     finally:
         installing.kill()
-
-
-def test_what_an_interrupted_run_says_is_not_mixed_with_the_next_runs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    log = tmp_path / "ahead.txt"
-    monkeypatch.setattr(install, "AHEAD", log)
-    monkeypatch.setattr(install, "_missing", list)
-    monkeypatch.setattr(install.components, "get", str)
-    monkeypatch.setattr(install, "ROOT", tmp_path)  # has no tools: the process ends at once
-    monkeypatch.setenv("PYTHONIOENCODING", "ascii")
-    with log.open("wb") as before:
-        before.write(b"installing \n")
-        before.flush()
-        begun = install._begin(["chromium"])
-        assert begun is not None
-        begun.wait(30)
-        before.write(b"killed\n")
-    said = log.read_text(encoding="utf-8")
-    assert "tools" in said and "killed" not in said and "\0" not in said
-
-
-def test_an_unexpected_error_hides_no_other(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(ZeroDivisionError):
-        install._tell([ZeroDivisionError(), steps.StepError("the disk is full")])
-    assert "the disk is full" in capsys.readouterr().out

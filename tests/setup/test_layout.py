@@ -59,17 +59,6 @@ def test_device_tree_follows_the_tree(tree: Path) -> None:
     assert (device / "emberlet/shapes.py").read_text(encoding="utf-8") == "# new\n"
 
 
-def test_typing_tree_holds_everything(tree: Path) -> None:
-    (tree / "core/py.typed").touch()
-    typing = layout.typing_tree()
-    assert {"emberlet/host/__init__.py", "emberlet/micro/deploy.py"} < _files(typing)
-    assert (typing / "emberlet/py.typed").exists()
-
-
-def test_packages_are_found_by_their_import_names(tree: Path) -> None:
-    assert layout.packages() == ["emberlet", "emberlet.host", "emberlet.nn"]
-
-
 def test_what_pyproject_says_of_devices_exists() -> None:
     rules = layout.pyproject()["tool"]["emberlet"]
     gone = [entry for entry in rules["device"] + rules["host-only"] if not (ROOT / entry).exists()]

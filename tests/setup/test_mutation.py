@@ -7,12 +7,11 @@ import re
 import shutil
 import subprocess
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tools.layout import package_folders
-from tools.mutation import report, runner
+from tools.mutation import runner
 from tools.mutation.bugs import bugs_of, compiles
 from tools.mutation.choosing import NOT_OF_ONE_FOLDER
 from tools.mutation.choosing import TESTS as FOLDERS
@@ -215,22 +214,3 @@ def test_what_a_test_executes_is_measured_and_found_where_lines_have_moved(proje
     (project / "package" / "clamp.py").write_text("# moved\n" * 3 + SOURCE, encoding="utf-8")
     again = Learned(project, project / ".cache" / "learned", ["package"])
     assert [(c.test, c.on_line) for c in again.covering("package/clamp.py", 9)] == [(test, True)]
-
-
-def test_a_run_is_a_row_of_the_page_and_a_judged_survivor_says_why(
-    project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    file = project / "package" / "clamp.py"
-    judged = project / "equivalent.json"
-    judged.write_text('[["package/clamp.py", "if x > high:", "if x >= high:", "the same for x = high"]]', "utf-8")
-    monkeypatch.setattr(report, "JUDGED", judged)
-    (project / "benches" / "results").mkdir(parents=True)
-    arguments = [f"{file}:5", f"{file}:11", "--count=9", "--seed=3", "--write"]
-    tried, run = list[Any](), runner.run
-    monkeypatch.setattr(runner, "run", lambda *given: tried or (tried.extend(run(*given)), tried)[1])
-    for _ in range(2):  # a second run with the same seed takes the place of the first
-        runner.main(arguments, project, {"scratch": project / "package"})
-    assert "makes no difference: package/clamp.py:5" in capsys.readouterr().out
-    rows = (project / report.PAGE).read_text(encoding="utf-8").splitlines()[-2:]
-    assert rows[0].startswith("|---")
-    assert "1: package/clamp.py `if x > high:` → `if x >= high:` | 1: package/clamp.py `return a - b`" in rows[1]

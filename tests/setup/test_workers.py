@@ -39,18 +39,3 @@ def test_the_browser_tests_are_one_piece_of_work() -> None:
     scope = FileScheduling.__new__(FileScheduling)._split_scope
     assert scope("tests/browser/test_a.py::test_b[c]") == "tests/browser" and "tests/browser" in LONG
     assert scope("tests/core/test_a.py::test_b[c]") == "tests/core/test_a.py"
-
-
-def test_long_files_come_first(tmp_path: Path) -> None:
-    (tmp_path / "conftest.py").write_text((ROOT / "tests" / "conftest.py").read_text(encoding="utf-8"), "utf-8")
-    log = "def test_{0}():\n    open({1!r}, 'a', encoding='utf-8').write(__file__ + chr(10))\n"
-    order = tmp_path / "order.txt"
-    for name in ("tests/a/test_first.py", "tests/a/test_second.py", LONG[0]):
-        file = tmp_path / name
-        file.parent.mkdir(parents=True, exist_ok=True)
-        count = 1 if name in LONG else 3
-        file.write_text("".join(log.format(n, str(order)) for n in range(count)), encoding="utf-8")
-    where = f"pythonpath={ROOT} {ROOT / 'tests'}"
-    command = [sys.executable, "-m", "pytest", "-q", "-n1", "--dist=loadfile", "-p", "no:cacheprovider", "-o", where]
-    subprocess.run(command, cwd=tmp_path, check=True, timeout=120, capture_output=True)
-    assert order.read_text(encoding="utf-8").splitlines()[0].endswith(LONG[0])
