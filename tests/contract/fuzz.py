@@ -10,7 +10,7 @@ import pkgutil
 import secrets
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from datetime import date
 from typing import Any, NamedTuple
 
@@ -18,7 +18,7 @@ from fuzz.differential import engine
 
 from tools.paths import ROOT
 
-from . import kinds, known
+from . import kinds
 from .case import COUNTED
 
 TABLE = ROOT / "docs" / "reliability.md"
@@ -45,40 +45,12 @@ SHARE = {
 
 
 class Row(NamedTuple):
-    """How many cases of a kind were compared, in so many seconds; those that differ; and those of known causes."""
+    """How many cases of a kind were compared, in so many seconds, and those that differ."""
 
     kind: str
     cases: int
     seconds: float
     found: list[engine.Found]
-    known: Counter[str]
-
-
-class Unknown:
-    """A kind whose differences of known causes count as none."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.kind: engine.Kind = importlib.import_module(f"{kinds.__name__}.{name}")  # type: ignore[assignment]
-        self.NEEDS = self.kind.NEEDS
-        self.met: Counter[str] = Counter()
-
-    def draw(self, choose: Any) -> Any:
-        return self.kind.draw(choose)
-
-    def difference(self, case: Any) -> str:
-        found = self.kind.difference(case)
-        why = known.cause(self.name, found, self.kind.program(case)) if found else None
-        if why is not None:
-            self.met[why] += 1
-            return ""
-        return found
-
-    def simpler(self, case: Any) -> Iterable[Any]:
-        return self.kind.simpler(case)
-
-    def program(self, case: Any) -> str:
-        return self.kind.program(case)
 
 
 def names() -> list[str]:
@@ -87,10 +59,10 @@ def names() -> list[str]:
 
 def run(name: str, seed: int, seconds: float = 1e9, count: int = 1 << 40, first: int = 0) -> Row:
     """Cases of one kind."""
-    kind = Unknown(name)
+    kind: engine.Kind = importlib.import_module(f"{kinds.__name__}.{name}")  # type: ignore[assignment]
     begin = time.monotonic()
     ran = engine.run(kind, seed, seconds=seconds, count=count, first=first)
-    return Row(name, ran.cases, time.monotonic() - begin, ran.found, kind.met)
+    return Row(name, ran.cases, time.monotonic() - begin, ran.found)
 
 
 def state() -> str:
@@ -108,7 +80,7 @@ def record(now: str, row: Row, counted: Counter[str], seed: int, first: int) -> 
     folder = RUNS / now
     folder.mkdir(parents=True, exist_ok=True)
     kept = {"kind": row.kind, "cases": row.cases, "seconds": row.seconds, "differ": len(row.found),
-            "known": sum(row.known.values()), "counted": counted, "seed": seed}  # fmt: skip
+            "counted": counted, "seed": seed}  # fmt: skip
     (folder / f"{row.kind}-{seed}-{first}.json").write_text(json.dumps(kept), encoding="utf-8")
 
 
@@ -119,12 +91,12 @@ def recorded(now: str) -> list[dict[str, Any]]:
 
 def table(runs: Sequence[dict[str, Any]]) -> str:
     """What runs compared, all of them together, as Markdown."""
-    lines = ["| kind | cases | differ | of known causes | seconds |", "|---|---:|---:|---:|---:|"]
+    lines = ["| kind | cases | differ | seconds |", "|---|---:|---:|---:|"]
     counted: Counter[str] = Counter()
     for kind in sorted({run["kind"] for run in runs}):
         own = [run for run in runs if run["kind"] == kind]
-        cases, differ, of_known, seconds = (sum(r[k] for r in own) for k in ("cases", "differ", "known", "seconds"))
-        lines.append(f"| {kind} | {cases:,} | {differ or 'none'} | {of_known or 'none'} | {seconds:.0f} |")
+        cases, differ, seconds = (sum(r[k] for r in own) for k in ("cases", "differ", "seconds"))
+        lines.append(f"| {kind} | {cases:,} | {differ or 'none'} | {seconds:.0f} |")
     for run in runs:
         counted.update(run["counted"])
     ways = _listed(counted, lambda name: name.startswith("on "), 3)
@@ -175,8 +147,6 @@ def main(arguments: Sequence[str]) -> int:
         COUNTED.clear()
         rows.append(run(name, seed, minutes * 60 * part, count, given.first))
         record(now, rows[-1], Counter(COUNTED), seed, given.first)
-        for why, times in rows[-1].known.items():
-            print(f"  {times} of a known cause: {why}")
         print(f"  {rows[-1].cases} cases in {rows[-1].seconds:.0f} s, {len(rows[-1].found)} differ", flush=True)
     print(table(recorded(now)))
     if given.write:
