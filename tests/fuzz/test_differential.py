@@ -7,8 +7,6 @@ from collections.abc import Iterable
 
 import pytest
 from fuzz.differential import engine
-from fuzz.differential.drawing import Pool, Skip
-from fuzz.differential.operations import grow, inputs
 from support.draws import draw
 
 from tools.components import require
@@ -58,26 +56,6 @@ def test_what_differs_is_shrunk_and_a_seed_and_a_number_stand_for_it() -> None:
     assert len(said) == len(ran.found)
     again = engine.run(Sums(), 3, first=ran.found[-1].number, count=1, say=said.append)
     assert again.found == ran.found[-1:]
-
-
-def test_programs_are_drawn_by_the_seed_alone_and_simpler_ones_get_shorter() -> None:
-    def drawn(seed: int) -> str:
-        pool = Pool(random.Random(seed))
-        inputs(pool)
-        grow(pool, 8)
-        try:
-            return pool.program(None).text()
-        except Skip:
-            return ""
-
-    assert [drawn(seed) for seed in range(20)] == [drawn(seed) for seed in range(20)]
-    for seed in range(20):
-        pool = Pool(random.Random(seed))
-        inputs(pool)
-        grow(pool, 8)
-        program = pool.program(None)
-        for smaller in program.simpler():
-            assert len(smaller.lines) < len(program.lines) or smaller.text() != program.text()
 
 
 def test_a_model_that_ends_onnxruntimes_process_counts_as_refused() -> None:

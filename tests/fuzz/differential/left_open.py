@@ -83,11 +83,7 @@ KNOWN: list[tuple[tuple[str, ...], str, Callable[[Node], bool]]] = [
         "dilations with auto_pad: onnxruntime pads as if there were no dilations",
         lambda n: "dilations" in n.attributes and n.attributes.get("auto_pad", "NOTSET") != "NOTSET",
     ),
-    (
-        ("GlobalMaxPool",),
-        "NaN: onnxruntime ignores it, and ONNX's reference returns a wrong shape",
-        Node.may_hold_nan,
-    ),
+    (("GlobalMaxPool",), "NaN: onnxruntime ignores it, and ONNX's reference returns a wrong shape", Node.may_hold_nan),
     (
         ("Hardmax",),
         "NaN before opset 13: onnxruntime ignores it, and ONNX's reference flattens no axes",
