@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import pickle
-import subprocess
 import sys
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
@@ -23,6 +22,7 @@ from emberlet.errors import DTypeError, EmberletError, FormatError, ShapeError
 from PIL import Image
 from pyarrow import parquet
 from support.onnx_models import expected
+from support.processes import ran
 
 from tools.components import require
 from tools.paths import ROOT
@@ -284,7 +284,7 @@ def test_daft_calls_it_from_a_class(tmp_path: Path) -> None:
     script.write_text(DAFT, encoding="utf-8")
     environment = {**os.environ, "DO_NOT_TRACK": "true", "DAFT_ANALYTICS_ENABLED": "0", "DAFT_PROGRESS_BAR": "0"}
     command = [sys.executable, str(script), str(DIGITS), str(tmp_path / "in.parquet"), str(tmp_path / "out")]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, encoding="utf-8", check=False)
+    done = ran(*command, env=environment)
     assert done.returncode == 0, done.stderr
     found = parquet.read_table(tmp_path / "out").sort_by("id")
     assert found["id"].to_pylist() == list(range(500))

@@ -8,6 +8,7 @@ import sys
 import pytest
 from emberlet import __version__, backend
 from emberlet.host import cli
+from support.processes import python
 
 
 def test_help_lists_every_command(emberlet):
@@ -98,13 +99,13 @@ def bare(*commands: list[str]) -> subprocess.CompletedProcess[str]:
         "from emberlet.host.cli import main\n"
         f"for command in {commands!r}: assert main(command) == 2, command\n"
     )
-    return subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, encoding="utf-8")
+    return python("-c", script, timeout=60)
 
 
 def test_the_command_line_starts_without_any_dependency():
     script = "import sys\nsys.modules['numpy'] = sys.modules['wgpu'] = None\nfrom emberlet.host.cli import main\n"
     script += "assert main(['devices']) == 0\n"
-    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, encoding="utf-8")
+    ended = python("-c", script, timeout=60)
     assert ended.returncode == 0, ended.stderr
     assert 'numpy: not installed: install the extra "emberlet[numpy]" (docs/install.md)' in ended.stdout
 
@@ -161,7 +162,5 @@ def test_in_the_locale_c_the_bytes_of_a_files_name_are_printed_as_they_are():
 
 
 def test_it_runs_as_a_program():
-    ended = subprocess.run(
-        [sys.executable, "-m", "emberlet.host.cli", "--version"], capture_output=True, text=True, encoding="utf-8"
-    )
+    ended = python("-m", "emberlet.host.cli", "--version")
     assert ended.stdout == __version__ + "\n"

@@ -12,51 +12,31 @@ import numpy as np
 import onnx
 import pytest
 from emberlet import store
-from onnx import TensorProto, helper, numpy_helper
+from support.onnx_models import with_constants
 
 
 def models(folder: Path) -> None:
     """m.onnx: y = a * b + w, z = a + 1; of.onnx: a float model with a fixed shape and an output without rows."""
-    a = helper.make_tensor_value_info("a", TensorProto.INT32, ["rows", 3])
-    b = helper.make_tensor_value_info("b", TensorProto.INT32, [3])
-    held = [numpy_helper.from_array(np.array(v, np.int32), n) for n, v in {"w": [[1, 2, 3]], "one": 1}.items()]
-    nodes = [
-        helper.make_node("Mul", ["a", "b"], ["ab"]),
-        helper.make_node("Add", ["ab", "w"], ["y"]),
-        helper.make_node("Add", ["a", "one"], ["z"]),
-    ]
-    outputs = [helper.make_tensor_value_info(n, TensorProto.INT32, None) for n in "yz"]
-    opset = [helper.make_opsetid("", 18)]
-    graph = helper.make_graph(nodes, "m", [a, b], outputs, held)
-    onnx.save(helper.make_model(graph, opset_imports=opset, ir_version=9), folder / "m.onnx")
-
-    x = helper.make_tensor_value_info("x.in", TensorProto.FLOAT, [2, 4])
-    k = helper.make_tensor_value_info("k", TensorProto.INT64, [None])
-    t = helper.make_tensor_value_info("t", TensorProto.STRING, [1])
-    held = [numpy_helper.from_array(np.arange(12, dtype=np.float32).reshape(4, 3), "w")]
-    nodes = [
-        helper.make_node("MatMul", ["x.in", "w"], ["h"]),
-        helper.make_node("Relu", ["h"], ["r"]),
-        helper.make_node("Gather", ["r", "k"], ["y"], axis=1),
-        helper.make_node("Identity", ["t"], ["u"]),
-    ]
-    outputs = [helper.make_tensor_value_info("y", TensorProto.FLOAT, None),
-               helper.make_tensor_value_info("u", TensorProto.STRING, [1])]  # fmt: skip
-    graph = helper.make_graph(nodes, "f", [x, k, t], outputs, held)
-    onnx.save(helper.make_model(graph, opset_imports=opset, ir_version=9), folder / "f.onnx")
-
-    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["rows", 6])
+    m = with_constants(
+        """m (int32[rows, 3] a, int32[3] b) => (int32[] y, int32[] z)
+        { ab = Mul(a, b)  y = Add(ab, w)  z = Add(a, one) }""",
+        18, w=np.int32([[1, 2, 3]]), one=np.array(1, np.int32),
+    )  # fmt: skip
+    f = with_constants(
+        """f (float[2, 4] "x.in", int64[unknown] k, string[1] t) => (float[] y, string[1] u)
+        { h = MatMul("x.in", w)  r = Relu(h)  y = Gather<axis = 1>(r, k)  u = Identity(t) }""",
+        18, w=np.arange(12, dtype=np.float32).reshape(4, 3),
+    )  # fmt: skip
+    f.graph.input[1].type.tensor_type.shape.dim[0].Clear()
     draw = np.random.default_rng(0).normal
-    held = [numpy_helper.from_array(draw(size=shape).astype(np.float32), name)
-            for name, shape in {"fc.weight": (6, 8), "fc.bias": (8,), "out.weight": (8, 3)}.items()]  # fmt: skip
-    nodes = [
-        helper.make_node("Gemm", ["x", "fc.weight", "fc.bias"], ["h"]),
-        helper.make_node("Relu", ["h"], ["r"]),
-        helper.make_node("MatMul", ["r", "out.weight"], ["logits"]),
-    ]
-    outputs = [helper.make_tensor_value_info("logits", TensorProto.FLOAT, ["rows", 3])]
-    graph = helper.make_graph(nodes, "d", [x], outputs, held)
-    onnx.save(helper.make_model(graph, opset_imports=opset, ir_version=9), folder / "d.onnx")
+    shapes = {"fc.weight": (6, 8), "fc.bias": (8,), "out.weight": (8, 3)}
+    d = with_constants(
+        """d (float[rows, 6] x) => (float[rows, 3] logits)
+        { h = Gemm(x, "fc.weight", "fc.bias")  r = Relu(h)  logits = MatMul(r, "out.weight") }""",
+        18, **{name: draw(size=shape).astype(np.float32) for name, shape in shapes.items()},
+    )  # fmt: skip
+    for name, model in (("m", m), ("f", f), ("d", d)):
+        onnx.save(model, folder / f"{name}.onnx")
 
 
 def arrays(folder: Path) -> None:

@@ -3,7 +3,6 @@
 import os
 import random
 import shutil
-import subprocess
 import sys
 
 import numpy as np
@@ -16,6 +15,7 @@ from onnx import TensorProto, helper
 from support.hostile_names import ESCAPES, hostile_names
 from support.onnx_models import parse
 from support.onnx_mutations import mutated
+from support.processes import python
 
 COMMANDS = ("inspect", "run", "verify", "codegen", "compile")
 
@@ -133,16 +133,7 @@ def test_the_help_says_that_a_module_is_executed(emberlet, command):
 
 
 def test_the_package_is_a_command():
-    done = subprocess.run(
-        [sys.executable, "-m", "emberlet", "--version"],
-        capture_output=True,
-        text=True,
-        env=os.environ,
-        check=True,
-        encoding="utf-8",
-    )
+    done = python("-m", "emberlet", "--version", env=os.environ, check=True)
     assert done.stdout.strip()
-    done = subprocess.run(
-        [sys.executable, "-m", "emberlet", "inspect", "nowhere.onnx"], capture_output=True, text=True, encoding="utf-8"
-    )
+    done = python("-m", "emberlet", "inspect", "nowhere.onnx")
     assert done.returncode == 2 and done.stderr == "emberlet: nowhere.onnx: No such file or directory\n"

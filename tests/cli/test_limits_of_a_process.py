@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from support.processes import python
 from support.rows import every
 
 onnx = pytest.importorskip("onnx")
@@ -35,28 +35,14 @@ sys.exit(main())
 @pytest.fixture(scope="module")
 def folded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A model whose output has a shape that is computed from 24 MB of weights."""
-    from onnx import TensorProto, helper, numpy_helper
+    from support.onnx_models import with_constants
 
     path = tmp_path_factory.mktemp("folded") / "folded.onnx"
     count = 6_000_000
-    constants = {
-        "w": np.arange(1, count + 1, dtype=np.float32),
-        "one": np.array(1, np.int64),
-        "axis": np.array([0], np.int64),
-    }
-    nodes = [
-        helper.make_node("Mul", ["w", "w"], ["squares"]),
-        helper.make_node("NonZero", ["squares"], ["places"]),
-        helper.make_node("Shape", ["places"], ["sizes"]),
-        helper.make_node("Gather", ["sizes", "one"], ["size"]),
-        helper.make_node("Unsqueeze", ["size", "axis"], ["shape"]),
-        helper.make_node("Reshape", ["x", "shape"], ["y"]),
-    ]
-    given = helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, count // 2])
-    result = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
-    tensors = [numpy_helper.from_array(value, name) for name, value in constants.items()]
-    graph = helper.make_graph(nodes, "folded", [given], [result], tensors)
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9), path)
+    text = f"""folded (float[2, {count // 2}] x) => (float[] y) <int64 one = {{1}}, int64[1] axis = {{0}}> {{
+        squares = Mul(w, w)  places = NonZero(squares)  sizes = Shape(places)  size = Gather(sizes, one)
+        shape = Unsqueeze(size, axis)  y = Reshape(x, shape) }}"""
+    onnx.save(with_constants(text, 17, w=np.arange(1, count + 1, dtype=np.float32)), path)
     return path
 
 
@@ -86,10 +72,7 @@ def test_memory_that_runs_out_is_said_as_memory(megabytes: int, words: str, fold
         word.replace("OUT", str(tmp_path / "out")).replace("MODEL", str(folded)).replace("ROWS", str(rows))
         for word in words.split()
     ]
-    done = subprocess.run(
-        [sys.executable, "-c", LIMITED.replace("MEGABYTES", str(megabytes)), *given],
-        capture_output=True, text=True, encoding="utf-8", timeout=600, check=False, env=ENVIRONMENT,
-    )  # fmt: skip
+    done = python("-c", LIMITED.replace("MEGABYTES", str(megabytes)), *given, timeout=600, env=ENVIRONMENT)
     assert done.returncode == 2
     assert "out of memory" in done.stderr and "ulimit -v" in done.stderr, done.stderr
     assert done.stderr.count("\n") == 1
@@ -139,10 +122,7 @@ def test_an_interrupt_ends_a_command_with_one_line(command: str, after: int, tmp
         word.replace("OUT", str(tmp_path / "out")).replace("MODEL", DIGITS).replace("IMAGE", str(image))
         for word in INTERRUPTED[command].split()
     ]
-    done = subprocess.run(
-        [sys.executable, "-c", INTERRUPT, str(after), *words],
-        capture_output=True, text=True, encoding="utf-8", timeout=600, check=False, env=ENVIRONMENT,
-    )  # fmt: skip
+    done = python("-c", INTERRUPT, after, *words, timeout=600, env=ENVIRONMENT)
     assert "Traceback" not in done.stderr, done.stderr
     if done.returncode in (0, 2) and after == 2000:  # it had ended before
         assert "interrupted" not in done.stderr
@@ -167,10 +147,7 @@ sys.exit(cli.main())
 
 
 def test_an_interrupt_that_a_library_makes_an_error_of_is_one() -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", SWALLOWED, "inspect"],
-        capture_output=True, text=True, encoding="utf-8", timeout=600, check=False, env=ENVIRONMENT,
-    )  # fmt: skip
+    done = python("-c", SWALLOWED, "inspect", timeout=600, env=ENVIRONMENT)
     assert (done.returncode, done.stderr) == (130, "emberlet: interrupted\n")
 
 
@@ -194,10 +171,7 @@ sys.exit(main())
 
 
 def test_an_interrupt_after_the_end_changes_nothing() -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", LATE, "--version"],
-        capture_output=True, text=True, encoding="utf-8", timeout=600, check=False, env=ENVIRONMENT,
-    )  # fmt: skip
+    done = python("-c", LATE, "--version", timeout=600, env=ENVIRONMENT)
     assert (done.returncode, done.stderr) == (0, "")
 
 
@@ -215,8 +189,5 @@ sys.exit(cli.main())
 
 
 def test_an_interrupted_score_ends_before_threads_of_ray_can_crash_it() -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", ENDS_BADLY, "score"],
-        capture_output=True, text=True, encoding="utf-8", timeout=600, check=False, env=ENVIRONMENT,
-    )  # fmt: skip
+    done = python("-c", ENDS_BADLY, "score", timeout=600, env=ENVIRONMENT)
     assert (done.returncode, done.stdout, done.stderr) == (130, "ray is shut down\n", "emberlet: interrupted\n")

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from support.hostile_files import hostile_files
+from support.processes import python
 
 
 def watched(tmp_path: Path, digits: Path, *more: str) -> list[str]:
     trap = tmp_path / "trap"
     hostile_files(tmp_path / "files", trap)
     script = Path(__file__).with_name("watched.py")
-    done = subprocess.run(
-        [sys.executable, script, tmp_path / "files", trap, digits, *more],
-        capture_output=True, text=True, encoding="utf-8", timeout=240, check=False, cwd=tmp_path,
-    )  # fmt: skip
+    done = python(script, tmp_path / "files", trap, digits, *more, timeout=240, cwd=tmp_path)
     assert done.returncode == 0, done.stderr[-2000:]
     assert not (trap.exists() and not more)
     return done.stdout.splitlines()

@@ -1,10 +1,8 @@
 """The imports of `emberlet run`, which dominate its start. No other test would notice an extra one."""
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
+from support.processes import python
 
 # package -> its modules; each module that `emberlet run` imports needs a reason to be here.
 IMPORTED = """
@@ -63,7 +61,7 @@ def modules(folder, digits, backend: str, before: str) -> set[str]:
     image = folder / "image.npy"
     np.save(image, np.zeros((1, 1, 8, 8), np.float32))
     script = SCRIPT.format(model=str(digits), image=str(image), backend=backend, before=before)
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, encoding="utf-8", check=False)
+    done = python("-c", script)
     assert done.returncode == 0, done.stderr
     return set(done.stdout.splitlines()[-1].split())
 
@@ -85,7 +83,7 @@ def test_run_on_a_gpu_imports_no_numpy(tmp_path, digits):
 
 def test_the_version_is_said_without_importing_anything(tmp_path):
     script = "import sys\nfrom emberlet.host.cli import main\nmain(['--version'])\nprint(*sys.modules)"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, encoding="utf-8", check=True)
+    done = python("-c", script, check=True)
     assert not {"argparse", "numpy", "json", "inspect", "dataclasses"} & set(done.stdout.splitlines()[-1].split())
 
 
@@ -97,5 +95,5 @@ thread = threading.Thread(target=lambda: print("status", main()))
 thread.start()
 thread.join()
 """
-    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, encoding="utf-8", check=True)
+    said = python("-c", code, check=True)
     assert "status 0" in said.stdout, said.stderr

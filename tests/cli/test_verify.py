@@ -8,7 +8,8 @@ import pytest
 from emberlet.host.cli.verify import compare
 from emberlet.host.numpy_backend import NumpyBackend
 from models.index import HERE
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper
+from support.onnx_models import parse, with_constants
 
 
 @pytest.mark.parametrize("reference", ["onnxruntime", "onnx"])
@@ -109,14 +110,10 @@ def test_tolerance(got, expected, within):
 
 def kernel_of_512(path, shape=("N", 1, None)):
     """A convolution over sound with a kernel of length 512; the sound's length has no name."""
-    graph = helper.make_graph(
-        [helper.make_node("Conv", ["sound", "w"], ["y"], strides=[128])],
-        "g",
-        [helper.make_tensor_value_info("sound", TensorProto.FLOAT, shape)],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
-        [numpy_helper.from_array(np.random.default_rng(0).random((4, 1, 512), np.float32), "w")],
-    )
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=10), path)
+    text = "g (float[N, 1, length] sound) => (float[] y) { y = Conv<strides = [128]>(sound, w) }"
+    model = with_constants(text, 17, w=np.random.default_rng(0).random((4, 1, 512), np.float32))
+    model.graph.input[0].CopyFrom(helper.make_tensor_value_info("sound", TensorProto.FLOAT, shape))
+    onnx.save(model, path)
     return path
 
 
@@ -147,30 +144,11 @@ def test_sizes_that_no_choice_fits_name_the_option(emberlet, tmp_path):
 
 
 def classifier(path, keys):
-    kind = "classlabels_strings" if isinstance(keys[0], str) else "classlabels_int64s"
-    graph = helper.make_graph(
-        [
-            helper.make_node("Softmax", ["x"], ["p"]),
-            helper.make_node("ZipMap", ["p"], ["probabilities"], domain="ai.onnx.ml", **{kind: keys}),
-            helper.make_node("ArgMax", ["x"], ["label"], axis=1, keepdims=0),
-        ],
-        "g",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["N", len(keys)])],
-        [
-            helper.make_tensor_value_info("label", TensorProto.INT64, ["N"]),
-            helper.make_value_info(
-                "probabilities",
-                helper.make_sequence_type_proto(
-                    helper.make_map_type_proto(
-                        TensorProto.STRING if isinstance(keys[0], str) else TensorProto.INT64,
-                        helper.make_tensor_type_proto(TensorProto.FLOAT, []),
-                    )
-                ),
-            ),
-        ],
-    )
-    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 3)]
-    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=10), path)
+    kind = "strings" if isinstance(keys[0], str) else "int64s"
+    text = f"""g (float[N, {len(keys)}] x) => (int64[N] label, seq(map({kind[:-1]}, float)) probabilities) {{
+        p = Softmax(x)  probabilities = ai.onnx.ml.ZipMap<classlabels_{kind} = {json.dumps(keys)}>(p)
+        label = ArgMax<axis = 1, keepdims = 0>(x) }}"""
+    onnx.save(parse(text, 17, **{"ai.onnx.ml": 3}), path)
     return path
 
 

@@ -8,7 +8,6 @@ import os
 import pickle
 import sqlite3
 import struct
-import subprocess
 import sys
 import tempfile
 import threading
@@ -39,6 +38,7 @@ from emberlet.errors import ArgumentError, EmberletError, FormatError
 from emberlet.host.extras import MissingLibraryError
 from hypothesis import given
 from hypothesis import strategies as st
+from support.processes import python
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -692,6 +692,4 @@ def test_data_sets_load_what_they_need_only() -> None:
         "import sys, emberlet.data as d; d.InMemDataset, d.DataLoader([1]), d.MnistDataset, d.SqliteDataset;"
         "print(*[m for m in ('pyarrow', 'PIL', 'emberlet.batch', 'multiprocessing') if m in sys.modules])"
     )
-    assert (
-        subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8", check=True).stdout == "\n"
-    )
+    assert python("-c", code, check=True).stdout == "\n"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -16,6 +15,7 @@ from emberlet.errors import BackendError
 from emberlet.wgpu_backend.llvm import backend as backend_module
 from emberlet.wgpu_backend.llvm import processor
 from emberlet.wgpu_backend.llvm.backend import NativeBackend
+from support.processes import python
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ for name in ("x86_64-v3", "avx2", ""):
     except BackendError as error:
         print(error)
 """
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, encoding="utf-8")
+    done = python("-c", script)
     assert done.returncode == 0 and done.stdout.count("x86-64-v2, x86-64-v3") == 3, done.stderr
 
 
@@ -143,7 +143,7 @@ except BackendError as error:
 
 
 def test_a_process_without_llvmlite_computes_on_the_other_backends() -> None:
-    done = subprocess.run([sys.executable, "-c", BLOCKED], capture_output=True, text=True, check=True, encoding="utf-8")
+    done = python("-c", BLOCKED, check=True)
     advice = "backend 'native' needs llvmlite: "
     *devices, shape, error = done.stdout.strip().splitlines()
     assert [line for line in devices if line.startswith(f"native: {advice}") and "emberlet[native]" in line]

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +15,7 @@ from emberlet.wgpu_backend.compiled import compile
 from emberlet.wgpu_backend.llvm import engine, kept, processor
 from emberlet.wgpu_backend.llvm.linking import linked
 from emberlet.wgpu_backend.wasm.kernels.table import Options
+from support.processes import python
 
 pytestmark = pytest.mark.skipif(not processor.kept_name("code", b""), reason="code is kept on Linux on x86-64")
 X = np.random.default_rng(0).standard_normal((20, 40)).astype(np.float32)
@@ -61,9 +60,7 @@ def run(compilations: list[Any]) -> int:
 def test_a_second_process_does_not_load_llvm(folder: Path) -> None:
     said = []
     for _ in range(2):
-        done = subprocess.run(
-            [sys.executable, "-c", SCRIPT], capture_output=True, text=True, encoding="utf-8", check=True
-        )
+        done = python("-c", SCRIPT, check=True)
         said.append(done.stdout.split())
     assert said[0][0] == said[1][0] and abs(float(said[0][0]) - 0.63212056) < 1e-6
     assert (said[0][1], said[1][1]) == ("True", "False")

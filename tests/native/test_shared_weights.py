@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import subprocess
 import sys
 import threading
 import weakref
@@ -21,6 +20,7 @@ from emberlet.host.sharing import address_ranges
 from emberlet.wgpu_backend.compiled import compile
 from emberlet.wgpu_backend.llvm import regions
 from emberlet.wgpu_backend.llvm.backend import NativeBackend
+from support.processes import python
 
 resource = pytest.importorskip("resource")
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="plans share weights on Linux")
@@ -297,7 +297,7 @@ np.testing.assert_allclose(found, np.asarray(model(emberlet.asarray(x, backend="
 
 
 def test_after_ctrl_c_nothing_is_copied_into_memory_that_is_gone() -> None:
-    done = subprocess.run([sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, encoding="utf-8")
+    done = python("-c", INTERRUPTED)
     assert (done.returncode, done.stdout) == (0, "interrupted\n"), done.stderr
 
 
@@ -347,9 +347,7 @@ print(*[b - a for a, b in zip(found, found[1:])])
 def grown(*arguments: Any) -> list[int]:
     """The megabytes that a process with 32 MB of weights grows by: for the first plan of each of three compiled models,
     for two more shapes of each, and when nothing is left."""
-    done = subprocess.run(
-        [sys.executable, "-c", MEMORY, *map(str, arguments)], capture_output=True, text=True, encoding="utf-8"
-    )
+    done = python("-c", MEMORY, *arguments)
     assert done.returncode == 0, done.stderr
     return [int(word) for word in done.stdout.split()]
 
