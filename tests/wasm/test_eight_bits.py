@@ -14,8 +14,9 @@ from emberlet import functional as F
 from emberlet.host.cli.compile import write
 from emberlet.wgpu_backend import plan_file
 from emberlet.wgpu_backend.compiled import compile as compiled
-from onnx import helper, numpy_helper
+from onnx import numpy_helper
 from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
+from support.onnx_models import with_constants
 from support.rows import every
 
 from tools.components import require
@@ -154,18 +155,11 @@ def test_a_file_has_the_numbers_of_integers_that_wrap(kind: str, tmp_path: Path)
 
 def network(path: Path, rng: np.random.Generator) -> None:
     """A convolution, a relu and two products, with most of the weights in the products."""
-    nodes = [
-        helper.make_node("Conv", ["x", "w0", "b0"], ["c"], pads=[1, 1, 1, 1]),
-        helper.make_node("Relu", ["c"], ["r"]),
-        helper.make_node("Flatten", ["r"], ["f"]),
-        helper.make_node("Gemm", ["f", "w1", "b1"], ["g"], transB=1),
-        helper.make_node("MatMul", ["g", "w2"], ["y"]),
-    ]
+    text = """network (float[n, 3, 8, 8] x) => (float[n, 100] y) { c = Conv<pads = [1, 1, 1, 1]>(x, w0, b0)  r = Relu(c)
+        f = Flatten(r)  g = Gemm<transB = 1>(f, w1, b1)  y = MatMul(g, w2) }"""
     shapes = {"w0": (8, 3, 3, 3), "b0": (8,), "w1": (256, 512), "b1": (256,), "w2": (256, 100)}
-    held = [numpy_helper.from_array(rng.standard_normal(s).astype(np.float32) / 9, n) for n, s in shapes.items()]
-    x, y = (helper.make_tensor_value_info(n, 1, s) for n, s in (("x", ["n", 3, 8, 8]), ("y", ["n", 100])))
-    graph = helper.make_graph(nodes, "network", [x], [y], held)
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    held = {n: rng.standard_normal(s).astype(np.float32) / 9 for n, s in shapes.items()}
+    onnx.save(with_constants(text, 17, **held), path)
 
 
 class Samples(CalibrationDataReader):

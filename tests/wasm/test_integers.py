@@ -13,7 +13,6 @@ import emberlet
 import numpy as np
 import pytest
 from emberlet import functional as F
-from emberlet.wgpu_backend.wasm.kernels import integers
 from support.rows import every
 
 Array = np.ndarray[Any, Any]
@@ -76,20 +75,6 @@ def test_convolution(seed: int) -> None:
         return F.qlinear_conv(x, 0.01, zero, w, scales, None, 0.03, levels, bias, **options)
 
     compared(convolve, [x, w, zero, levels, bias, scales])
-
-
-def test_products_of_8_bits_have_a_kernel_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = []
-    build = integers.integer_contraction
-
-    def watched(*given: Any) -> Any:
-        made.append(build(*given))
-        return made[-1]
-
-    monkeypatch.setattr(integers, "integer_contraction", watched)
-    a, b = np.ones((7, 12), np.uint8), np.ones((12, 19), np.int8)
-    compared(F.matmul_integer, [a, b])
-    assert made and None not in made
 
 
 def test_a_product_of_constants_is_summed_in_32_bits_on_the_host(tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 import sys
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import numpy as np
 import pytest
 from emberlet import codegen
 from models.index import cases
+from support.processes import ran
 
 from tools.components import require
 from tools.micropython import wasm_in_node
@@ -163,7 +163,7 @@ def test_modules_are_the_same_as_under_cpython(library: Path) -> None:
     names = json.dumps(list(MODELS))
 
     def made(*command: str) -> list[str]:
-        done = subprocess.run(command, capture_output=True, encoding="utf-8", check=False, timeout=300)
+        done = ran(*command, timeout=300)
         assert done.returncode == 0, done.stderr + done.stdout
         found: list[str] = json.loads(done.stdout)
         return found
