@@ -176,10 +176,6 @@ def place_of(key="weight", shape=(4, 3), holder=None):
     return Place(f"fc.{key}", "Net", holder, key, getattr(holder, key))
 
 
-def snapshots(**arrays):
-    return dict(store.store_of({name.replace("__", "."): array for name, array in arrays.items()}))
-
-
 def found_for(entry, at, place=None, known=True):
     place = place or place_of()
     checkpoint = Checkpoint(json.dumps({place.name: entry}) if known else None)
@@ -207,26 +203,6 @@ def test_an_entry_names_the_tensor_of_a_checkpoint(entry, at, found):
             found_for(entry, held)
 
 
-@pytest.mark.parametrize(
-    ("entry", "shape", "layer", "turned"),
-    [
-        ({}, (4, 3), False, None), ({}, (4, 3), True, True), ({"turned": False}, (4, 3), True, False),
-        ({"turned": True}, (4, 3), False, True), ({"turned": True}, (4,), False, None),
-        ({"turned": 0}, (4, 3), True, False),
-    ],
-)  # fmt: skip
-def test_an_entry_says_whether_a_matrix_is_turned(entry, shape, layer, turned):
-    place = place_of(holder=nn.Linear(4, 3)) if layer else place_of(shape=shape)
-    assert Checkpoint(json.dumps({"fc.weight": entry})).is_transposed(place) is turned
-    assert Checkpoint(None).is_transposed(place) is None
-
-
-def test_constants_are_parameters_outside_of_layers():
-    assert Checkpoint("{}").is_constant(place_of()) is True
-    assert Checkpoint(None).is_constant(place_of()) is False
-    assert Checkpoint("{}").is_constant(place_of(holder=nn.Linear(4, 3))) is False
-
-
 @pytest.mark.parametrize("named", ["path", "list"])
 @pytest.mark.parametrize("epsilon", [None, 0.25])
 @pytest.mark.parametrize(
@@ -251,18 +227,6 @@ def test_a_norm_scales_the_channels_of_a_weight(shape, axis, groups, epsilon, na
     wanted = (wide * scale.reshape(at_axis)).reshape(shape)
     np.testing.assert_allclose(np.asarray(s), wanted, rtol=1e-6)
     assert (s.shape, s.dtype.name) == (shape, "float32")
-
-
-@pytest.mark.parametrize("own", [True, False])
-def test_a_norm_moves_a_bias(own):
-    random = np.random.default_rng(0)
-    bias, scale, shift, mean, var = (random.random(4).astype(np.float32) + 0.5 for _ in range(5))
-    at = snapshots(fc__bias=bias, bn__weight=scale, bn__bias=shift, bn__running_mean=mean, bn__running_var=var)
-    entry = {"norm": "bn"} if own else {"norm": "bn", "name": None}
-    s, used = found_for(entry, at, place_of("bias", (4,)))
-    factor = scale.astype(float) / np.sqrt(var.astype(float) + 1e-5)
-    np.testing.assert_allclose(np.asarray(s), shift + ((bias if own else 0) - mean) * factor, rtol=1e-5)
-    assert used == (*(("fc.bias",) if own else ()), "bn.weight", "bn.bias", "bn.running_mean", "bn.running_var")
 
 
 @pytest.mark.parametrize(

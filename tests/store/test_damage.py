@@ -21,6 +21,7 @@ from emberlet.errors import EmberletError, FormatError
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support import weight_files
+from support.processes import python
 
 SEEDS = weight_files.seeds()
 FLAT = [(kind, format, data) for kind, found in SEEDS.items() for format, data in found]
@@ -173,13 +174,7 @@ def test_saving_takes_the_memory_of_one_tensor(tmp_path):
         """
     )
     for ending in (".bpk", ".safetensors"):
-        ended = subprocess.run(
-            [sys.executable, "-c", script, str(tmp_path / ("w" + ending))],
-            capture_output=True,
-            text=True,
-            encoding="utf-8",
-            check=True,
-        )
+        ended = python("-c", script, str(tmp_path / ("w" + ending)), check=True)
         assert ended.stdout.strip() == "True"
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import struct
 import zipfile
 
 import gguf
@@ -13,7 +12,7 @@ import onnx
 import pytest
 from emberlet import dtypes, store
 from emberlet.backend import get_backend
-from emberlet.errors import EmberletError, FormatError
+from emberlet.errors import FormatError
 from onnx import TensorProto, helper, numpy_helper
 from support.rows import every
 
@@ -50,30 +49,6 @@ def test_blocks_are_dequantized_without_numpy_the_same(tmp_path, monkeypatch):
             here = gguf_blocks.dequantize(memoryview(raw), block, (1, block.weights_each))
         assert here.backend.name == "python"
         np.testing.assert_allclose(here.tolist(), there, rtol=1e-6)
-
-
-@pytest.mark.parametrize("align", [1, 2, 32, 4096, 1 << 20])
-def test_every_alignment_of_gguf_up_to_a_mebibyte_is_read(align, tmp_path):
-    array = np.arange(7, dtype=np.float32)
-    for given in (align, 0, (1 << 20) + 1):
-        data = gguf_bytes(array, given)
-        (tmp_path / "m.gguf").write_bytes(data)
-        if given == align:
-            assert np.array_equal(np.asarray(store.open(tmp_path / "m.gguf")["w"]), array)
-        else:
-            with pytest.raises(EmberletError, match=f"its alignment is {given}"):
-                store.open(tmp_path / "m.gguf")
-
-
-def gguf_bytes(array, align):
-    """A file of one tensor "w", byte for byte by the format's specification."""
-
-    def text(word):
-        return struct.pack("<Q", len(word)) + word.encode()
-
-    head = b"GGUF" + struct.pack("<IQQ", 3, 1, 1) + text("general.alignment") + struct.pack("<II", 4, align)
-    head += text("w") + struct.pack("<IQIQ", 1, len(array), 0, 0)
-    return head + bytes(-len(head) % max(1, align)) + array.tobytes()
 
 
 def test_gguf_tensors_metadata_and_alignment(tmp_path):

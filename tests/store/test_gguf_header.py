@@ -102,7 +102,7 @@ def test_tensors_have_their_axes_reversed_and_lie_after_the_header() -> None:
     assert opened["w"].shape == (1,) * 8
 
 
-@pytest.mark.parametrize("align", [1, 8, 64])
+@pytest.mark.parametrize("align", [1, 2, 8, 64, 4096, 1 << 20])
 def test_the_tensors_begin_at_a_multiple_of_the_alignment(align: int) -> None:
     head = file({"general.alignment": struct.pack("<II", 4, align)}, [("w", (2,), 0, 0)])
     values = np.arange(2, dtype=np.float32)
@@ -125,6 +125,7 @@ ONE = [("w", (2,), 0, 0)]
         (file({"a": struct.pack("<I", 13)}), "the unknown type 13"),
         (file({"a": struct.pack("<IIQQ", 9, 13, 1, 0)}), "unknown type 13"),
         (file({"general.alignment": struct.pack("<II", 4, 0)}), "its alignment is 0"),
+        (file({"general.alignment": struct.pack("<II", 4, (1 << 20) + 1)}), "its alignment is 1048577"),
         (file({"general.alignment": struct.pack("<I", 8) + text("32")}), "its alignment is 32"),
         (file({"general.alignment": struct.pack("<I?", 7, True)}), "its alignment is True"),
         (file({}, [("w", (), 2, 0)], data=bytes(18)), "rows of 1 are no blocks of 32|rows of 1 "),

@@ -8,14 +8,13 @@ from typing import Any
 
 import emberlet
 import numpy as np
-import onnx
 import pytest
 from emberlet import codegen, nn, store
 from emberlet.burnpack import Burnpack
 from emberlet.host.cli import main
 from emberlet.module import Module
 from emberlet.module.narrowing import PrecisionWarning, holds
-from onnx import helper, numpy_helper
+from support.onnx_models import with_constants
 from support.rows import every
 
 
@@ -104,14 +103,8 @@ def test_convert_says_what_it_keeps(tmp_path: Path, capsys: pytest.CaptureFixtur
 def test_a_generated_model_keeps_its_mask(tmp_path: Path) -> None:
     mask = np.array([[0, -3.4e38, 0, -3.4e38, 0]], np.float32)
     w = np.random.default_rng(1).normal(size=(5, 5)).astype(np.float32)
-    graph = helper.make_graph(
-        [helper.make_node("MatMul", ["x", "w"], ["h"]), helper.make_node("Add", ["h", "mask"], ["m"]),
-         helper.make_node("Softmax", ["m"], ["y"])],
-        "g", [helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [1, 5])],
-        [helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, [1, 5])],
-        [numpy_helper.from_array(w, "w"), numpy_helper.from_array(mask, "mask")],
-    )  # fmt: skip
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    text = "g (float[1, 5] x) => (float[1, 5] y) { h = MatMul(x, w)  m = Add(h, mask)  y = Softmax(m) }"
+    model = with_constants(text, 17, w=w, mask=mask)
     with pytest.warns(PrecisionWarning, match="stays float32"):
         made = codegen.generate(model, tmp_path, name="masked", half=True)
     assert made.weights is not None

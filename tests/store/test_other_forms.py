@@ -12,13 +12,10 @@ import pytest
 from emberlet import nn, store
 from emberlet.burnpack import Burnpack
 from emberlet.errors import LoadError
-from emberlet.functional.quantized.weights import WeightScheme, fake_quantize
 from emberlet.module import Module
 
 BURN = Path(__file__).parents[1] / "core" / "fixtures" / "burn"
 RNG = np.random.default_rng(5)
-SCHEMES = [(8, "symmetric", "channel"), (8, "affine", "tensor"), (4, "affine", 4), (4, "symmetric", 128),
-           (2, "symmetric", "channel"), (2, "affine", 8)]  # fmt: skip
 
 
 class Net(Module):
@@ -80,53 +77,6 @@ def test_a_state_dict_of_pytorch_loads_as_it_is(wrap: Any) -> None:
     other = Net()
     other.load_from(given, layout="pytorch")
     assert np.array_equal(array(other.inner.weight), array(net.inner.weight))
-
-
-def test_the_weights_of_an_lstm_in_pytorch_load_into_its_gates() -> None:
-    net = Module()
-    net.lstm = nn.Lstm(3, 2)
-    state = {f"lstm.{kind}_{short}_l0": RNG.normal(size=(8, *rest)).astype(np.float32)
-             for short, d in (("ih", 3), ("hh", 2)) for kind, rest in (("weight", (d,)), ("bias", ()))}  # fmt: skip
-    net.load_record(state, layout="pytorch")
-    assert np.array_equal(array(net.lstm.forget_gate.input_transform.weight), state["lstm.weight_ih_l0"][2:4].T)
-
-
-@pytest.mark.parametrize("ending", ["bpk", "safetensors"])
-@pytest.mark.parametrize("scheme", SCHEMES)
-def test_a_float_file_loads_into_quantized_layers_by_their_own_scheme(scheme: Any, ending: str, tmp_path: Path) -> None:
-    wide, small = made(), made(*scheme)
-    for layout in ("burn", "pytorch"):
-        path = tmp_path / f"{layout}.{ending}"
-        wide.save_into(path, layout=layout)
-        small.load_from(path)
-        wanted = wide.clone()
-        wanted.quantize_weights(*scheme)
-        for name, value in wanted.to_record().items():
-            assert np.array_equal(array(small.to_record()[name]), array(value)), name
-    if ending == "bpk":
-        again = made(*scheme)
-        wide.save_file(tmp_path / "record.bpk")
-        again.load_file(tmp_path / "record.bpk")
-        assert np.array_equal(array(again.inner.weight.values), array(small.inner.weight.values))
-
-
-@pytest.mark.parametrize("scheme", SCHEMES)
-def test_the_file_of_a_quantized_module_loads_into_a_float_one(scheme: Any, tmp_path: Path) -> None:
-    small = made()
-    real = {k: array(fake_quantize(p.weight.val(), WeightScheme(*scheme))) for k, p in
-            (("inner", small.inner), ("outer", small.outer))}  # fmt: skip
-    small.quantize_weights(*scheme)
-    for layout in ("burn", "pytorch"):
-        small.save_into(tmp_path / f"{layout}.bpk", layout=layout)
-        wide = made()
-        assert wide.load_from(tmp_path / f"{layout}.bpk").unused == []
-        np.testing.assert_allclose(array(wide.inner.weight), real["inner"], rtol=1e-6)
-        np.testing.assert_allclose(array(wide.outer.weight), real["outer"], rtol=1e-6)
-        assert np.array_equal(array(wide.inner.bias), array(small.inner.bias))
-    small.save_file(tmp_path / "record.bpk")
-    wide = made()
-    assert wide.load_file(tmp_path / "record.bpk") is wide
-    np.testing.assert_allclose(array(wide.outer.weight), real["outer"], rtol=1e-6)
 
 
 def test_a_file_of_one_scheme_loads_into_layers_of_another_and_into_fake_ones(tmp_path: Path) -> None:
@@ -202,34 +152,3 @@ def test_records_with_scales_of_another_dtype_lose_no_more_than_the_scheme(own: 
     np.testing.assert_array_equal(np.asarray(net.fc.weight.val()), wanted)
     if held:
         np.testing.assert_array_equal(np.asarray(net.fc.weight.values.val()), np.asarray(given.fc.weight.values.val()))
-
-
-@pytest.mark.parametrize("bits", [8, 4])
-@pytest.mark.parametrize("kind", ["Lstm", "Gru", "Rnn", "BiLstm", "MultiHeadAttention"])
-def test_recurrent_and_attention_layers_have_packed_weights(kind: str, bits: int) -> None:
-    """They compute with the weights that are stored, and join them once."""
-    net = emberlet.Module()
-    attends = kind == "MultiHeadAttention"
-    net.layer = nn.MultiHeadAttention(16, 2) if attends else getattr(nn, kind)(16, 8)
-    x = emberlet.asarray(np.random.default_rng(1).normal(size=(2, 5, 16)).astype(np.float32))
-    for param in net.params():
-        param.val()  # a lazy one of the copy would have a value of its own
-    floats = net.clone()
-    names = net.quantize_weights(bits)
-    dense = [n for n, p in floats.named_params() if n.endswith("weight")]
-    assert sorted(n + ".weight" for n in names) == sorted(dense)
-    layers = dict(zip(dense, [p for n, p in floats.named_params() if n in dense], strict=True))
-    for name, param in layers.items():
-        held: Any = net
-        for part in name.split("."):
-            held = getattr(held, part)
-        param.set(held.val())
-
-    def run(module: Any) -> Any:
-        return np.asarray(module.layer(x, x, x).context if attends else module.layer(x)[0])
-
-    np.testing.assert_allclose(run(net), run(floats), rtol=1e-5, atol=1e-5)
-    if not attends:
-        joined = net.layer._packed
-        run(net)
-        assert net.layer._packed is joined

@@ -199,15 +199,6 @@ def test_a_quantized_tensor_that_cannot_be_read_is_not_copied_either(change, tmp
     assert (tmp_path / "old.bpk").read_bytes() == b"old"
 
 
-def test_blocks_that_a_scheme_cannot_say_are_refused():
-    wide = store.store_of({"w": np.ones((300, 2), np.float32)})
-    for level in ("channel", 256, "row", True, (32,), (32, 1, 1), (256, 1), (True, 1)):
-        with pytest.raises(UnsupportedError):
-            wide.quantize(8, level)
-    with pytest.raises(UnsupportedError, match="8, 4 or 2 bits"):
-        wide.quantize(5)
-
-
 def test_micropython_says_that_quantizing_needs_cpython(unix_port):
     call = "nn.Linear(4, 3).quantize_weights()"
     code = f"from emberlet import nn\ntry:\n    {call}\nexcept Exception as e:\n    print(repr(e))"

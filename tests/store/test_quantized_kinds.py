@@ -76,13 +76,14 @@ class Net(Module):
         self.conv = nn.Conv1d(8, 6, 3, padding=1, backend=backend)
         self.up = nn.ConvTranspose1d(6, 8, 3, backend=backend)
         self.lstm = nn.Lstm(8, 8, backend=backend)
+        self.rnn = nn.Rnn(8, 8, backend=backend)
         self.gru = nn.BiGru(8, 4, backend=backend)
         self.attention = nn.MultiHeadAttention(8, 2, dropout=0.0, backend=backend)
         self.out = nn.Linear(8, 4, backend=backend)
 
     def forward(self, i: Any) -> Any:
         x, _ = self.lstm(self.up(self.conv(self.table(i).mT)).mT)
-        return self.out(self.attention(self.gru(x)[0]).context)
+        return self.out(self.attention(self.gru(self.rnn(x)[0])[0]).context)
 
 
 X = [[3, 0, 19, 7, 7], [1, 2, 3, 4, 5]]
@@ -97,7 +98,7 @@ def made() -> Net:
 def test_recurrent_layers_and_attention_are_quantized_within() -> None:
     net = made()
     names = net.clone().quantize_weights()
-    assert {n.partition(".")[0] for n in names} == {"table", "conv", "up", "lstm", "gru", "attention", "out"}
+    assert {n.partition(".")[0] for n in names} == {"table", "conv", "up", "lstm", "rnn", "gru", "attention", "out"}
     assert "lstm.forget_gate.hidden_transform" in names
     assert "attention.query" in names
     x = emberlet.asarray(X)
@@ -148,7 +149,7 @@ def test_files_go_from_float_to_quantized_and_back(scheme: Any, layout: str, end
     net, small, wide, again = made(), Net(), Net(), Net()
     small.quantize_weights(*scheme)
     again.quantize_weights(*scheme)
-    filter = None if layout == "burn" else "^(?!lstm|gru|attention)"  # PyTorch joins their weights
+    filter = None if layout == "burn" else "^(?!lstm|rnn|gru|attention)"  # PyTorch joins their weights
     net.save_into(tmp_path / f"wide.{ending}", layout=layout, filter=filter)
     options = {"layout": layout, "partial": filter is not None}
     told = small.load_from(tmp_path / f"wide.{ending}", **options)
