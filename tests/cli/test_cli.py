@@ -25,10 +25,6 @@ def test_every_command_has_help(emberlet, command):
     assert said.out.startswith(f"usage: emberlet {command}")
 
 
-def test_version(emberlet):
-    assert emberlet("--version").out == __version__ + "\n"
-
-
 def test_no_command_prints_help(emberlet):
     said = emberlet()
     assert said.status == 2
