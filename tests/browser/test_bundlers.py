@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ import onnxruntime
 import pytest
 from emberlet.host.cli import main as command
 from serve import start_server
+from support.processes import ran
 
 from tools.chromium import Browser
 from tools.components import require
@@ -149,7 +149,5 @@ BUILDS = {"vite": vite, "webpack": webpack, "esbuild": esbuild}
 
 def run(project: Path, *command: str) -> None:
     """Run a script with Node.js, in a project."""
-    done = subprocess.run(
-        [require("node"), *command], cwd=project, capture_output=True, text=True, check=False, encoding="utf-8"
-    )
+    done = ran(require("node"), *command, cwd=project)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import json
 import re
-import subprocess
 import wave
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +17,7 @@ import pytest
 from build_demos import BLOCK, CONTEXT, RATE, build_demos
 from serve import PAGE_POLICY, Server, start_server
 from support.browser.axe import assert_accessible
+from support.processes import ran
 
 from tools import model_packages
 from tools.chromium import Browser, Page
@@ -249,7 +249,7 @@ def test_tokens_are_those_of_the_models_own_tokenizer(demos: Server, built: Path
     console.log(JSON.stringify([texts.map((text) => words.encode(text, 128)), words.encode("word ".repeat(200), 64)]));
     """
     line = ["node", "--input-type=module", "-e", script]
-    done = subprocess.run(line, cwd=WEB / "page", capture_output=True, encoding="utf-8", check=True, timeout=60)
+    done = ran(*line, cwd=WEB / "page", check=True, timeout=60)
     found, long = json.loads(done.stdout)
     assert dict(zip(texts, found, strict=True)) == texts
     assert long == [101, *[2773] * 62, 102]

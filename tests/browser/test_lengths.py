@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from typing import Any
 
 import pytest
+from support.processes import ran
 
 from tools.paths import WEB
 
@@ -35,7 +35,7 @@ def told(runs: list[dict[str, int]], refused: str = "false") -> list[dict[str, A
 
 def in_node(script: str) -> Any:
     command = ["node", "--input-type=module", "-e", script]
-    return json.loads(subprocess.run(command, capture_output=True, check=True, encoding="utf-8", timeout=60).stdout)
+    return json.loads(ran(*command, check=True, timeout=60).stdout)
 
 
 def test_a_decoder_is_compiled_for_its_prompt_its_first_step_and_all_others() -> None:

@@ -16,6 +16,7 @@ from onnx import TensorProto, helper, numpy_helper
 from PIL import Image
 from serve import Server
 from support.browser.axe import assert_accessible
+from support.onnx_models import parse
 
 from tools.chromium import Browser, Page
 from tools.paths import ROOT
@@ -42,24 +43,10 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
     damaged[-3000] ^= 1
     (folder / "broken.wasm").write_bytes(damaged)
     (folder / "broken.plan").write_bytes((folder / "digits.plan").read_bytes()[:900])
-    inputs = [
-        helper.make_tensor_value_info("ids", TensorProto.INT64, [1, 6]),
-        helper.make_tensor_value_info("sound", TensorProto.FLOAT, [1, 800]),
-        helper.make_tensor_value_info("picture", TensorProto.FLOAT, [1, 3, 5, 7]),
-    ]
-    nodes = [
-        helper.make_node("Add", ["ids", "ids"], ["doubled"]),
-        helper.make_node("Abs", ["sound"], ["loud"]),
-        helper.make_node("Identity", ["picture"], ["same"]),
-    ]
-    outputs = [
-        helper.make_tensor_value_info("doubled", TensorProto.INT64, [1, 6]),
-        helper.make_tensor_value_info("loud", TensorProto.FLOAT, [1, 800]),
-        helper.make_tensor_value_info("same", TensorProto.FLOAT, [1, 3, 5, 7]),
-    ]
-    graph = helper.make_graph(nodes, "feeds", inputs, outputs)
-    opset = helper.make_opsetid("", 17)
-    onnx.save(helper.make_model(graph, opset_imports=[opset], ir_version=8), folder / "feeds.onnx")
+    text = """feeds (int64[1, 6] ids, float[1, 800] sound, float[1, 3, 5, 7] picture) =>
+        (int64[1, 6] doubled, float[1, 800] loud, float[1, 3, 5, 7] same)
+        { doubled = Add(ids, ids)  loud = Abs(sound)  same = Identity(picture) }"""
+    onnx.save(parse(text, 17), folder / "feeds.onnx")
     return folder
 
 

@@ -14,8 +14,8 @@ import onnxruntime
 import pytest
 from emberlet.host.cli import main as command
 from models.index import cases
-from onnx import helper, numpy_helper
 from serve import Server, start_server
+from support.onnx_models import parse, with_constants
 
 from tools.chromium import Browser, Page
 from tools.paths import ROOT
@@ -50,45 +50,18 @@ def write_classifier(path: Path) -> None:
         "w0": rng.standard_normal((24, 32)) / 5,
         "w1": rng.standard_normal((32, 2)) / 5,
     }
-    make = helper.make_node
-    nodes = [
-        make("Gather", ["table", "input_ids"], ["x"]),
-        make("Cast", ["attention_mask"], ["seen"], to=1),
-        make("Unsqueeze", ["seen", "last"], ["wide"]),
-        make("Mul", ["x", "wide"], ["kept"]),
-        make("ReduceSum", ["kept", "one"], ["sum"], keepdims=0),
-        make("ReduceSum", ["wide", "one"], ["count"], keepdims=0),
-        make("Div", ["sum", "count"], ["mean"]),
-        make("MatMul", ["mean", "w0"], ["h"]),
-        make("Tanh", ["h"], ["t"]),
-        make("MatMul", ["t", "w1"], ["logits"]),
-    ]
-    value = helper.make_tensor_value_info
-    shape = ["batch_size", "sequence_length"]
-    graph = helper.make_graph(
-        nodes,
-        "classifier",
-        [value("input_ids", 7, shape), value("attention_mask", 7, shape)],
-        [value("logits", 1, ["batch_size", 2])],
-        [
-            *[numpy_helper.from_array(w.astype(np.float32), name) for name, w in weights.items()],
-            numpy_helper.from_array(np.array([-1]), "last"),
-            numpy_helper.from_array(np.array([1]), "one"),
-        ],
-    )
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    shape = "batch_size, sequence_length"
+    text = f"""classifier (int64[{shape}] input_ids, int64[{shape}] attention_mask) => (float[batch_size, 2] logits)
+        <int64[1] last = {{-1}}, int64[1] one = {{1}}> {{
+        x = Gather(table, input_ids)  seen = Cast<to = 1>(attention_mask)  wide = Unsqueeze(seen, last)
+        kept = Mul(x, wide)  sum = ReduceSum<keepdims = 0>(kept, one)  count = ReduceSum<keepdims = 0>(wide, one)
+        mean = Div(sum, count)  h = MatMul(mean, w0)  t = Tanh(h)  logits = MatMul(t, w1) }}"""
+    onnx.save(with_constants(text, 17, **{name: w.astype(np.float32) for name, w in weights.items()}), path)
 
 
 def write_product(path: Path) -> None:
-    """The model of onnxruntime's quick start: c = a @ b, of 3x4 and 4x3."""
-    value = helper.make_tensor_value_info
-    graph = helper.make_graph(
-        [helper.make_node("MatMul", ["a", "b"], ["c"])],
-        "product",
-        [value("a", 1, [3, 4]), value("b", 1, [4, 3])],
-        [value("c", 1, [3, 3])],
-    )
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    """The model of onnxruntime's quick start."""
+    onnx.save(parse("product (float[3, 4] a, float[4, 3] b) => (float[3, 3] c) { c = MatMul(a, b) }", 17), path)
 
 
 @pytest.fixture(scope="module")
@@ -465,13 +438,9 @@ def test_onnxruntime_s_quick_start_runs_with_another_import(browser: Browser, se
 
 
 def test_an_input_without_a_shape_takes_that_of_its_tensor(page: Page, folder: Path) -> None:
-    nodes = [helper.make_node("TopK", ["x", "k"], ["values", "places"])]
-    x = helper.make_tensor_value_info("x", 1, None)  # as helpers of transformers.js have it
-    k = helper.make_tensor_value_info("k", 7, [1])
-    results = [helper.make_tensor_value_info("values", 1, None), helper.make_tensor_value_info("places", 7, None)]
-    graph = helper.make_graph(nodes, "top", [x, k], results)
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
-    onnx.save(model, folder / "top.onnx")
+    # as helpers of transformers.js have it
+    text = "top (float[] x, int64[1] k) => (float[] values, int64[] places) { values, places = TopK(x, k) }"
+    onnx.save(parse(text, 17), folder / "top.onnx")
     found = page.evaluate(
         """async () => {
           const { InferenceSession, Tensor } = await import("emberlet-web/onnxruntime");
@@ -493,17 +462,11 @@ def test_an_input_without_a_shape_takes_that_of_its_tensor(page: Page, folder: P
 
 
 def test_a_session_takes_sizes_without_a_name_and_integers_that_the_model_branches_on(page: Page, folder: Path) -> None:
-    value = helper.make_tensor_value_info
-    way = {
-        name: helper.make_graph([helper.make_node(op, ["x", "x"], ["z"])], name, [], [value("z", 1, None)])
-        for name, op in (("then_branch", "Add"), ("else_branch", "Mul"))
-    }
-    nodes = [helper.make_node("Equal", ["rate", "one"], ["same"]), helper.make_node("If", ["same"], ["y"], **way)]
-    inputs = [value("x", 1, [1, "?"]), value("rate", 7, [])]
-    one = [numpy_helper.from_array(np.array(1), "one")]
-    graph = helper.make_graph(nodes, "branch", inputs, [value("y", 1, None)], one)
-    graph.input[0].type.tensor_type.shape.dim[0].dim_value = -1
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    text = """branch (float[1, size] x, int64 rate) => (float[] y) <int64 one = {1}> { same = Equal(rate, one)
+        y = If<then_branch = a () => (z) { z = Add(x, x) }, else_branch = b () => (z) { z = Mul(x, x) }>(same) }"""
+    model = parse(text, 17)
+    model.graph.input[0].type.tensor_type.shape.dim[1].dim_param = "?"
+    model.graph.input[0].type.tensor_type.shape.dim[0].dim_value = -1
     onnx.save(model, folder / "branch.onnx")
     found = page.evaluate(
         """async () => {

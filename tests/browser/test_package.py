@@ -22,6 +22,8 @@ import packages
 import pytest
 from emberlet.host.cli import main as command
 from serve import Server, start_server
+from support.onnx_models import with_constants
+from support.processes import ran
 
 from tools.chromium import Browser, Page
 from tools.components import require
@@ -45,13 +47,8 @@ def fenced(language: str) -> list[str]:
 
 
 def npm(folder: Path, *arguments: str) -> None:
-    done = subprocess.run(
-        [shutil.which("npm") or "npm", *arguments, "--offline", "--ignore-scripts", "--no-audit", "--no-fund"],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-        encoding="utf-8",
+    done = ran(
+        shutil.which("npm") or "npm", *arguments, "--offline", "--ignore-scripts", "--no-audit", "--no-fund", cwd=folder
     )
     assert done.returncode == 0, done.stderr
 
@@ -93,25 +90,12 @@ TABLE = np.random.default_rng(2).standard_normal((40, 16)).astype(np.float32)
 
 def write_text_model(path: Path, batch: int | str) -> None:
     """Self-attention of table rows for ids of shape (batch, length), and the mean of its result."""
-    make = onnx.helper.make_node
-    nodes = [
-        make("Gather", ["table", "ids"], ["x"]),
-        make("Transpose", ["x"], ["turned"], perm=[0, 2, 1]),
-        make("MatMul", ["x", "turned"], ["scores"]),
-        make("Softmax", ["scores"], ["seen"], axis=-1),
-        make("MatMul", ["seen", "x"], ["states"]),
-        make("ReduceMean", ["states"], ["mean"], axes=[1], keepdims=0),
-    ]
-    value = onnx.helper.make_tensor_value_info
-    graph = onnx.helper.make_graph(
-        nodes,
-        "text",
-        [value("ids", onnx.TensorProto.INT32, [batch, "length"])],
-        [value("states", 1, [batch, "length", 16]), value("mean", 1, [batch, 16])],
-        [onnx.numpy_helper.from_array(TABLE, "table")],
-    )
-    opset = onnx.helper.make_opsetid("", 17)
-    onnx.save(onnx.helper.make_model(graph, opset_imports=[opset], ir_version=8), path)
+    shape = f"{batch}, length"
+    text = f"""text (int32[{shape}] ids) => (float[{shape}, 16] states, float[{batch}, 16] mean) {{
+        x = Gather(table, ids)  turned = Transpose<perm = [0, 2, 1]>(x)  scores = MatMul(x, turned)
+        seen = Softmax<axis = -1>(scores)  states = MatMul(seen, x)  mean = ReduceMean<axes = [1], keepdims = 0>(states)
+        }}"""
+    onnx.save(with_constants(text, 17, table=TABLE), path)
 
 
 def attended(ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -440,15 +424,8 @@ def test_quantized_downloads_are_smaller_and_close(
 ) -> None:
     rng = np.random.default_rng(1)
     w = rng.standard_normal((256, 250)).astype(np.float32) / 16
-    graph = onnx.helper.make_graph(
-        [onnx.helper.make_node("MatMul", ["x", "w"], ["y"])],
-        "product",
-        [onnx.helper.make_tensor_value_info("x", 1, [3, 256])],
-        [onnx.helper.make_tensor_value_info("y", 1, [3, 250])],
-        [onnx.numpy_helper.from_array(w, "w")],
-    )
-    opset = onnx.helper.make_opsetid("", 17)
-    onnx.save(onnx.helper.make_model(graph, opset_imports=[opset], ir_version=8), tmp_path / "w.onnx")
+    model = with_constants("product (float[3, 256] x) => (float[3, 250] y) { y = MatMul(x, w) }", 17, w=w)
+    onnx.save(model, tmp_path / "w.onnx")
     plan = project / "public" / f"{weights}.plan"
     write_plan(tmp_path / "w.onnx", plan, "--weights", weights)
     assert plan.stat().st_size < most * w.nbytes + 20_000
@@ -728,14 +705,7 @@ def test_the_types_are_what_typescript_takes(project: Path) -> None:
         options = ["--noEmit", "--strict", "--noUncheckedIndexedAccess", "--target", "es2022"]
         options += ["--lib", "es2022,dom", "--module", kind, "--moduleResolution", resolution, "--types", ""]
         for file, problems in (("good.mts", []), ("bad.mts", [4, 5, 6, 7])):
-            done = subprocess.run(
-                [require("node"), str(tsc), *options, file],
-                cwd=project,
-                capture_output=True,
-                text=True,
-                check=False,
-                encoding="utf-8",
-            )
+            done = ran(require("node"), tsc, *options, file, cwd=project)
             found = [int(line) for line in re.findall(rf"^{file}\((\d+),", done.stdout, re.M)]
             assert found == problems, done.stdout
 
@@ -767,14 +737,6 @@ def check_page(browser: Browser, url: str) -> None:
     found = page.evaluate("() => found")
     page.close()
     np.testing.assert_allclose([found], expected(ZEROS), atol=1e-4)
-
-
-def test_a_vite_build_runs(browser: Browser, project: Path, vite: list[str]) -> None:
-    done = subprocess.run([*vite, "build"], cwd=project, capture_output=True, text=True, check=False, encoding="utf-8")
-    assert done.returncode == 0, done.stdout + done.stderr
-    server = start_server(project / "dist")
-    check_page(browser, server.url)
-    server.shutdown()
 
 
 def test_vite_s_development_server_runs_it(browser: Browser, project: Path, vite: list[str]) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import runpy
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,8 @@ import pytest
 from emberlet.host.cli import main as command
 from emberlet.host.cli.compile import write
 from onnx import helper
+from support.onnx_models import parse
+from support.processes import ran
 
 from tools.paths import ROOT
 
@@ -60,7 +61,7 @@ def in_node(folder: Path, script: str) -> Any:
     plan = [0x4E, 0x52, 0x55, 0x42, 1, 0, len(metadata), 0, 0, 0, *metadata]
     begin = STAND_INS.replace("ONNX", f"Uint8Array.from({onnx_file})").replace("PLAN", f"Uint8Array.from({plan})")
     line = ["node", "--input-type=module", "-e", f"{begin}{script}process.exit();"]
-    done = subprocess.run(line, cwd=folder, capture_output=True, encoding="utf-8", check=False, timeout=120)
+    done = ran(*line, cwd=folder, timeout=120)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
@@ -125,16 +126,10 @@ def test_a_module_that_holds_its_weights_is_compiled_alone(modules: Path, tmp_pa
 @pytest.fixture(scope="module")
 def branching(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An ONNX file that adds x to itself where `rate` is 1, and else multiplies it."""
-    value = helper.make_tensor_value_info
-    way = {
-        name: helper.make_graph([helper.make_node(op, ["x", "x"], ["z"])], name, [], [value("z", 1, None)])
-        for name, op in (("then_branch", "Add"), ("else_branch", "Mul"))
-    }
-    nodes = [helper.make_node("Equal", ["rate", "one"], ["same"]), helper.make_node("If", ["same"], ["y"], **way)]
-    one = [helper.make_tensor("one", 7, [], [1])]
-    graph = helper.make_graph(nodes, "branch", [value("x", 1, ["n"]), value("rate", 7, [])], [value("y", 1, None)], one)
+    text = """branch (float[n] x, int64 rate) => (float[] y) <int64 one = {1}> { same = Equal(rate, one)
+        y = If<then_branch = a () => (z) { z = Add(x, x) }, else_branch = b () => (z) { z = Mul(x, x) }>(same) }"""
     path = tmp_path_factory.mktemp("branching") / "branch.onnx"
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    onnx.save(parse(text, 17), path)
     write(str(path), str(path.with_suffix(".wasm")), ["n=3"], ["rate=1"], None)
     return path
 
@@ -173,12 +168,8 @@ def test_runs_that_overlap_each_learn_that_the_model_branches_on_an_integer(modu
 @pytest.fixture(scope="module")
 def relu(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An ONNX file of a relu of (n,), with a module beside it for each n up to 64."""
-    value = helper.make_tensor_value_info
-    graph = helper.make_graph(
-        [helper.make_node("Relu", ["x"], ["y"])], "relu", [value("x", 1, ["n"])], [value("y", 1, ["n"])]
-    )
     path = tmp_path_factory.mktemp("relu") / "relu.onnx"
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    onnx.save(parse("relu (float[n] x) => (float[n] y) { y = Relu(x) }", 17), path)
     write(str(path), str(path.with_suffix(".wasm")), ["n=0..64"], [], None)
     return path
 

@@ -16,7 +16,7 @@ import serve
 from emberlet import functional as F
 from emberlet.wgpu_backend import plan_file
 from emberlet.wgpu_backend.wasm import threads
-from onnx import TensorProto, helper
+from support.onnx_models import with_constants
 
 from tools.chromium import Browser, Page
 from tools.paths import WEB
@@ -541,10 +541,8 @@ js.found = json.dumps([found, await settled(program, 2), heaps])
 def python_page(browser: Browser, runtimes: serve.Server, folder: Path, files: Path) -> Page:
     for name in ("threads.mjs", "thread.mjs", "errors.mjs", "half.wasm"):
         shutil.copy(folder / name, files / name)
-    weight = helper.make_tensor("w", TensorProto.FLOAT, [512, 512], np.ones((512, 512), np.float32))
-    ports = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [128, 512]) for name in "xy"]
-    graph = helper.make_graph([helper.make_node("MatMul", ["x", "w"], ["y"])], "dense", ports[:1], ports[1:], [weight])
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    text = "dense (float[128, 512] x) => (float[128, 512] y) { y = MatMul(x, w) }"
+    model = with_constants(text, 17, w=np.ones((512, 512), np.float32))
     onnx.save(model, files / "dense.onnx")
     (files / "python.mjs").write_text(PYTHON_WORKER, encoding="utf-8")
     (files / "python.html").write_text('<!doctype html><meta charset="utf-8"><title>Threads</title>', encoding="utf-8")
