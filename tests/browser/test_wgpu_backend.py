@@ -9,6 +9,7 @@ from emberlet import dtypes
 from emberlet import functional as F
 from emberlet.backend import get_backend
 from emberlet.wgpu_backend import plan_file
+from support.browser.in_page import raised
 from support.browser.in_pyodide import in_pyodide
 
 from tools.chromium import Page
@@ -113,12 +114,8 @@ def test_a_faulty_kernel_is_named_with_its_lines_and_the_next_model_works():
         return gpu.launch("faulty_kernel", source, [x], x.dtype, x.shape, (1, 1, 1))
 
     for attempt in (lambda: compile(faulty, x, backend=gpu)(x), lambda: gpu.to_list(faulty(x))):
-        try:
-            attempt()
-        except BackendError as error:
-            assert "faulty_kernel" in str(error) and "out[0] = in0[0] + 1u;" in str(error), str(error)
-        else:
-            raise AssertionError("nothing was raised")
+        error = raised(BackendError, attempt)
+        assert "faulty_kernel" in str(error) and "out[0] = in0[0] + 1u;" in str(error), str(error)
         assert compile(lambda x: F.sum(x * 2.0), x, backend=gpu)(x).tolist() == 20.0
 
 
@@ -131,13 +128,9 @@ def test_running_out_of_memory_is_told_and_the_next_operation_works():
 
     gpu = WgpuBackend(device=Device(emberlet.get_backend("wgpu").device.raw.adapter.request_device_sync()))
     limit, gpu.device.page_bytes = gpu.device.page_bytes, 1 << 50
-    try:
-        # Only requested: up to a point, a browser may promise memory that it does not have.
-        gpu.device.read(gpu.device.allocate(1 << 46), 4)
-    except BackendError as error:
-        assert "failed" in str(error), str(error)
-    else:
-        raise AssertionError("nothing was raised")
+    # Only requested: up to a point, a browser may promise memory that it does not have.
+    error = raised(BackendError, lambda: gpu.device.read(gpu.device.allocate(1 << 46), 4))
+    assert "failed" in str(error), str(error)
     gpu.device.page_bytes = limit
     assert not gpu.device.lost and not gpu.device.free_bytes
     y = gpu.from_list([1.0, 2.0], emberlet.float32, (2,))
@@ -155,12 +148,8 @@ def test_a_lost_device_is_told_and_the_next_operation_opens_another():
     x = gpu.from_list([1.0, 2.0], emberlet.float32, (2,))
     gpu.realize(x)
     old.raw.destroy()
-    try:
-        gpu.to_list(gpu.unary("exp", x))
-    except BackendError as error:
-        assert "the GPU device was lost" in str(error), str(error)
-    else:
-        raise AssertionError("nothing was raised")
+    error = raised(BackendError, lambda: gpu.to_list(gpu.unary("exp", x)))
+    assert "the GPU device was lost" in str(error), str(error)
     y = gpu.from_list([1.0, 2.0], emberlet.float32, (2,))
     assert gpu.to_list(gpu.binary("add", y, y)) == [2.0, 4.0]
     assert gpu.device is not old

@@ -1,6 +1,7 @@
 """Behavior of wgpu-py only in a browser: late errors, device loss, no waiting without JSPI."""
 
 from serve import Server
+from support.browser.in_page import raised
 from support.browser.in_pyodide import in_pyodide
 
 from tools.chromium import Browser, Page
@@ -39,12 +40,8 @@ def test_an_uncaught_error_is_raised_by_the_next_wait_and_the_device_goes_on():
     )
     for wait in waits:
         device.create_shader_module(label="softmax", code="@compute @workgroup_size(1) fn main() { let x = y; }")
-        try:
-            wait()
-        except wgpu.GPUValidationError as error:
-            assert "softmax" in error.message and "unresolved value 'y'" in error.message, error.message
-        else:
-            raise AssertionError("nothing was raised")
+        error = raised(wgpu.GPUValidationError, wait)
+        assert "softmax" in error.message and "unresolved value 'y'" in error.message, error.message
         wait()
     assert bytes(device.queue.read_buffer(buffer)) == bytes(16)
 
@@ -56,12 +53,8 @@ def test_several_errors_are_counted():
     device = wgpu.gpu.request_adapter_sync().request_device_sync()
     for _ in range(20):
         device.create_shader_module(code="nonsense")
-    try:
-        device.queue.on_submitted_work_done_sync()
-    except wgpu.GPUValidationError as error:
-        assert "and 19 more errors" in error.message, error.message
-    else:
-        raise AssertionError("nothing was raised")
+    error = raised(wgpu.GPUValidationError, device.queue.on_submitted_work_done_sync)
+    assert "and 19 more errors" in error.message, error.message
 
 
 @in_pyodide
@@ -78,12 +71,8 @@ def test_error_scopes():
     assert isinstance(error, wgpu.GPUValidationError) and "bad" in error.message
     assert device.pop_error_scope_sync() is None
     device.queue.on_submitted_work_done_sync()  # the scope caught it: nothing is raised here
-    try:
-        device.pop_error_scope_sync()
-    except wgpu.GPUInternalError as error:
-        assert "scope" in str(error), error
-    else:
-        raise AssertionError("nothing was raised")
+    error = raised(wgpu.GPUInternalError, device.pop_error_scope_sync)
+    assert "scope" in str(error), error
 
 
 @in_pyodide
@@ -108,12 +97,8 @@ def test_uncaught_errors_can_be_handed_to_a_function():
     assert len(seen) == 1 and isinstance(seen[0], wgpu.GPUValidationError) and "bad" in seen[0].message
     device.onuncapturederror = None
     device.create_shader_module(label="bad", code="nonsense")
-    try:
-        device.queue.on_submitted_work_done_sync()
-    except wgpu.GPUValidationError:
-        assert len(seen) == 1
-    else:
-        raise AssertionError("nothing was raised")
+    raised(wgpu.GPUValidationError, device.queue.on_submitted_work_done_sync)
+    assert len(seen) == 1
 
 
 @in_pyodide
@@ -160,12 +145,8 @@ def test_a_lost_device_says_so_and_another_works():
     buffer = device.create_buffer(size=16, usage="STORAGE|COPY_SRC")
     device.destroy()
     for wait in (lambda: device.queue.read_buffer(buffer), lambda: device.queue.on_submitted_work_done_sync()):
-        try:
-            wait()
-        except DeviceLostError as error:
-            assert isinstance(error, wgpu.GPUError) and error.reason == "destroyed", error
-        else:
-            raise AssertionError("nothing was raised")
+        error = raised(DeviceLostError, wait)
+        assert isinstance(error, wgpu.GPUError) and error.reason == "destroyed", error
     info = device.lost_sync
     assert isinstance(info, wgpu.classes.GPUDeviceLostInfo) and info.reason == "destroyed" and info.message
     buffer = other.create_buffer(size=16, usage="STORAGE|COPY_SRC")
@@ -187,12 +168,11 @@ def test_out_of_memory():
     import wgpu
 
     device = wgpu.gpu.request_adapter_sync().request_device_sync()
-    try:
-        device.create_buffer(size=1 << 46, usage="MAP_WRITE|COPY_SRC", mapped_at_creation=True)
-    except wgpu.GPUOutOfMemoryError as error:
-        assert isinstance(error, MemoryError)
-    else:
-        raise AssertionError("nothing was raised")
+    error = raised(
+        wgpu.GPUOutOfMemoryError,
+        lambda: device.create_buffer(size=1 << 46, usage="MAP_WRITE|COPY_SRC", mapped_at_creation=True),
+    )
+    assert isinstance(error, MemoryError)
 
 
 @in_pyodide
@@ -277,12 +257,8 @@ def test_rendering_says_that_it_is_not_here():
         lambda: wgpu.gpu.get_canvas_context({}),
         lambda: device.create_bind_group_layout(entries=[{"binding": 0, "visibility": 4, "sampler": {}}]),
     ):
-        try:
-            call()
-        except UnsupportedError as error:
-            assert "buffers" in str(error)
-        else:
-            raise AssertionError("nothing was raised")
+        error = raised(UnsupportedError, call)
+        assert "buffers" in str(error)
 
 
 @in_pyodide
@@ -304,11 +280,7 @@ def test_wrong_arguments_are_named():
         (ValueError, lambda: encoder.copy_buffer_to_buffer(buffer, 2, buffer, 8, 4)),
         (ValueError, lambda: encoder.clear_buffer(buffer, 2)),
     ):
-        try:
-            call()
-        except error:
-            continue
-        raise AssertionError(f"{error} was not raised")
+        raised(error, call)
 
 
 @in_pyodide
