@@ -203,6 +203,20 @@ def test_an_entry_names_the_tensor_of_a_checkpoint(entry, at, found):
             found_for(entry, held)
 
 
+@pytest.mark.parametrize(
+    ("entry", "shape", "layer", "turned"),
+    [
+        ({}, (4, 3), False, None), ({}, (4, 3), True, True), ({"turned": False}, (4, 3), True, False),
+        ({"turned": True}, (4, 3), False, True), ({"turned": True}, (4,), False, None),
+        ({"turned": 0}, (4, 3), True, False),
+    ],
+)  # fmt: skip
+def test_an_entry_says_whether_a_matrix_is_turned(entry, shape, layer, turned):
+    place = place_of(holder=nn.Linear(4, 3)) if layer else place_of(shape=shape)
+    assert Checkpoint(json.dumps({"fc.weight": entry})).is_transposed(place) is turned
+    assert Checkpoint(None).is_transposed(place) is None
+
+
 @pytest.mark.parametrize("named", ["path", "list"])
 @pytest.mark.parametrize("epsilon", [None, 0.25])
 @pytest.mark.parametrize(
