@@ -48,6 +48,7 @@ def byte_contraction(item, stored, name, options):
 class _Bytes(Contraction):
     type = "i32"
     tails = False
+    unrolled = 4
     many_rows = 512
 
     def __init__(self, item, stored, what, options):

@@ -2,11 +2,13 @@
 
 Pairs of terms lie side by side as int16, in panels of columns and in rows of the left operand, and i32x4.dot_i16x8_s
 multiplies and adds eight terms at once, or more where vectors are longer. Sums are exact, as int32 wraps as it does
-elsewhere. The tiles are those of contraction/. Terms go by taps, then by pairs of channels; an odd channel is paired
-with zeros. Files hold weights of 8 bits in this order (../writer.py). Where a convolution has so few channels that this
-takes many more products, all terms of a row are paired in their order.
+elsewhere. The tiles are those of contraction/. The weights of a convolution are widened tile by tile, in the order in
+which they lie in memory; the last of an odd number of terms is paired with zeros. Files hold them by taps, then by
+pairs of channels (../writer.py), and so go weights that are computed; an odd channel is then paired with zeros. Where
+few channels make this many more products, all terms of a row are paired in their order there, too.
 """
 
+from emberlet.shapes import size as size_of
 from emberlet.sizes.size import is_open
 
 from ...lower.contraction import problem
@@ -14,8 +16,11 @@ from ..assembler import i32, i32x4, memory, op
 from . import split
 from .contraction import Contraction, _rows_of_tiles
 from .emitter.numbers import size
+from .levels import bare
 from .nest import begin, finish
 from .pairs import LOAD_EIGHT, Pairs
+from .runs import runs
+from .tail import LINE
 
 # Files hold weights so: panels of WIDTH columns, which are two vectors of 32-bit sums, and pairs of terms.
 WIDTH = 8
@@ -69,7 +74,7 @@ def packed_products(tile, sums, left_at, line, count, step, add):
     a, b = f.local("i32"), f.local("i32")
     f.set(a, left_at)
     f.set(b, tile.packed)
-    unroll = 4 if count % 4 == 0 else 2 if count % 2 == 0 else 1
+    unroll = 1 if tile.unrolled == 1 else 4 if count % 4 == 0 else 2 if count % 2 == 0 else 1
     e.loop("depth", count, unroll)
     right = [f.local("v128") for _ in range(vectors)]
     left = f.local("v128")
@@ -107,6 +112,9 @@ class _Integers(Pairs, Contraction):
     def __init__(self, item, stored, what, options):
         Contraction.__init__(self, item, stored, what, options)
         self.rows = _rows_of_tiles(what.rows, min(options.rows, FEW_ROWS if self.lanes == 4 else MOST_ROWS))
+        # LLVM adds the products of several steps to each other before it adds them to the sums, and runs out of
+        # registers.
+        self.unrolled = 1 if options.backend == "native" else 4
         self.many = 2 * self.lanes  # numbers of 16 bits in a vector: eight, or more in longer ones
         self.taps = what.inner[1:]
         self.channels = what.inner[0]
@@ -159,32 +167,54 @@ class _Integers(Pairs, Contraction):
                 return False
         return True
 
+    def _left_in_memory(self):
+        """Whether the terms of a row of the left operand follow each other in memory, and nothing but a zero point is
+        subtracted from them."""
+        value = bare(self.left)
+        if value.op == "sub" and not self.e.depends(value.args[1], "k"):
+            value = bare(value.args[0])
+        return value.op == "load" and self.e.coefficient(value.attr[1], "k") == 1
+
     def kernel(self, name):
         what, slots = self.what, self.low.slots
         self.e = e = begin(name, slots, self.lanes)
         self.f = f = e.f
         self.halves = self._by_axis(self.right.attr[1]) if self.right.op == "load" else None
         fewest = (what.depth() + 1) // 2
-        self.across = self.halves is not None and not self.direct and 8 * fewest <= 7 * self.pairs
+        in_order = self.node.op == "conv" and not self.direct and self._left_in_memory()
+        one_tap = size_of(self.taps) == 1
+        self.across = self.halves is not None and not self.direct and (in_order or 8 * fewest <= 7 * self.pairs)
+        if self.across and one_tap and e.coefficient(self.right.attr[1], "column") is not None:
+            self.across = False  # vectors are loaded as they are
         if self.across:
             self.pairs = fewest
+        by_tile = in_order and (self.across or one_tap)
+        self.line = 4 * self.pairs + (LINE if by_tile else 0)
         width = self.lanes * self.vectors
         panels = (what.columns + width - 1) // width
         self.panel_bytes = self.pairs * width * 4
         whole = 4 * self.lanes
-        self.left_bytes = (what.rows * self.pairs * 4 + whole - 1) // whole * whole
+        self.left_bytes = ((self.rows if by_tile else what.rows) * self.line + whole - 1) // whole * whole
         in_place = self.direct or self.in_place
         together = panels if in_place else self._together(panels)
         f.scratch = self.left_bytes + (0 if in_place else together * self.panel_bytes)
         self.packed_left = e.addresses["scratch"]
         self._share(panels)
         self._open_grid()
-        self._pack_left()
+        if by_tile:
+            self.left_copy = self.packed_left
+        else:
+            self._pack_left()
         self.panels_at = f.let(op("i32.add", self.packed_left, i32(self.left_bytes)))
+        self.runs = runs(self) if self.across else None
         if self.across:
-            self.table = f.let(op("i32.add", self.packed_left, i32(f.scratch)))
-            f.scratch += 4 * what.depth()
+            behind = f.scratch + 4 * self.lanes  # what runs write behind the last panel
+            self.table = f.let(op("i32.add", self.packed_left, i32(behind)))
+            f.scratch = behind + 4 * what.depth()
             tabulate(self, self.halves[1])
+        if self.runs:
+            self.run_table = f.let(op("i32.add", self.packed_left, i32(f.scratch)))
+            f.scratch += self.runs.room
         self._blocks(panels, together, None if in_place else self._pack)
         e.close()
         return finish(e, name, slots)
@@ -210,9 +240,11 @@ class _Integers(Pairs, Contraction):
             self._add_panel(sums[0])
             self._store_tile(first_row, sums)
             return
-        line, step = 4 * self.pairs, 4 * self.lanes * self.vectors
-        left = op("i32.add", self.packed_left, op("i32.mul", first_row, i32(line)))
-        packed_products(self, sums, left, line, self.pairs, step, self._add_product)
+        step = 4 * self.lanes * self.vectors
+        left = self.left_copy
+        if left is None:
+            left = op("i32.add", self.packed_left, op("i32.mul", first_row, i32(self.line)))
+        packed_products(self, sums, left, self.line, self.pairs, step, self._add_product)
         self._store_tile(first_row, sums)
 
     def _add_panel(self, sums):

@@ -127,6 +127,26 @@ class Pairs:
         for _ in self.taps:
             e.close()
 
+    def _copy_left(self, first_row):
+        """Copy a tile's rows of the left operand, whose terms lie in memory in the order of pairs."""
+        e, f, depth = self.e, self.f, self.what.depth()
+        e.loop("copied", self.rows)
+        e.bind("row", f.let(op("i32.add", first_row, e.counters["copied"][0])))
+        to = f.let(op("i32.add", self.left_copy, op("i32.mul", e.counters["copied"][0], i32(self.line))))
+        if depth >= self.many:
+            e.loop("eights", depth, self.many, clamp=depth - self.many if depth % self.many else None)
+            k = e.counters["eights"][0]
+            eight = self._eight_of(self.left, "k", k)
+            f.do(memory("v128.store", op("i32.add", to, op("i32.shl", k, i32(1))), eight))
+        else:
+            e.loop("k", depth)
+            k = e.counters["k"][0]
+            f.do(memory("i32.store16", op("i32.add", to, op("i32.shl", k, i32(1))), e.scalar(self.left)))
+        e.close()
+        if depth % 2:
+            f.do(memory("i32.store16", to, i32(0), offset=2 * depth))
+        e.close()
+
     def _pack(self):
         """Copy the panel of the right operand that begins at the first column: for each pair of terms, eight columns
         of two int16."""
@@ -143,6 +163,9 @@ class Pairs:
         slot = self.right.attr[0]
         word = self.low.slots.types[slot]
         n = size(word)
+        if self.runs:
+            self._pack_runs(to, n)
+            return
         apart = self._apart(n)
         places, in_row = self._places(self.halves[0], slot, n, self.many, apart)
 
@@ -165,7 +188,7 @@ class Pairs:
         for condition, eight in ((in_row, in_a_row), (op("i32.eqz", in_row), scattered)):
             e.branch(condition)
             if self.across:
-                self._write_in_order(to, eight)
+                self._in_order(lambda taps, eight=eight: self._write_pair(to, *[eight(tap) for tap in taps]))
             else:
                 self._write_pairs(to, lambda eight=eight: eight(f.let(e.index(self.halves[1], n))))
             e.close()
@@ -188,7 +211,22 @@ class Pairs:
         out = memory(self.panels[1], self.f.get(at), offset=8 * n)
         return op("i16x8.sub", out, op("i16x8.splat", i32(self.panels[2]))) if self.panels[2] else out
 
-    def _write_pair(self, to, low, high):
+    def _pack_runs(self, to, element):
+        """`_pack` by runs of pixels of so many bytes."""
+        f = self.f
+        self.runs.tabulate(self.run_table, element)
+
+        def joined(numbers):
+            low = op("v128.and", numbers[0], i32x4(0xFFFF)) if self.runs.word != "u8" else numbers[0]
+            return op("v128.or", low, op("i32x4.shl", numbers[1], i32(16))) if len(numbers) > 1 else low
+
+        def write(taps):
+            self.runs.copy(f.get(to), taps, joined)
+            f.set(to, op("i32.add", f.get(to), i32(8 * self.lanes)))
+
+        self._in_order(write)
+
+    def _write_pair(self, to, low, high=None):
         """Write the columns of a term beside those of the next one, or beside zeros if that is None."""
         f = self.f
         if high is None:
@@ -197,18 +235,20 @@ class Pairs:
             f.do(memory("v128.store", f.get(to), self._pair(low, high, v), offset=4 * self.lanes * v))
         f.set(to, op("i32.add", f.get(to), i32(8 * self.lanes)))
 
-    def _write_in_order(self, to, eight):
-        """Write all terms of a panel in their order, two by two; eight(offset): eight columns of the term that lies so
-        many bytes behind the first."""
+    def _in_order(self, write):
+        """Call write(bytes from the first term of a column to a term and to the next one) for all pairs in memory's
+        order, and with one for a term that is left."""
         e, f, depth = self.e, self.f, self.what.depth()
         at = f.local("i32")
         f.set(at, self.table)
         e.loop("pair", depth // 2)
-        self._write_pair(to, *[eight(f.let(memory("i32.load", f.get(at), offset=n))) for n in (0, 4)])
+        write([f.let(memory("i32.load", f.get(at), offset=n)) for n in (0, 4)])
         f.set(at, op("i32.add", f.get(at), i32(8)))
         e.close()
         if depth % 2:
-            self._write_pair(to, eight(f.let(memory("i32.load", f.get(at)))), None)
+            e.block()
+            write([f.let(memory("i32.load", f.get(at)))])
+            e.close()
 
     def _write_pairs(self, to, eight):
         """Write all pairs of terms of a panel, tap by tap; eight(): eight columns of the current term."""
