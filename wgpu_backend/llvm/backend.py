@@ -74,8 +74,7 @@ class NativeBackend(ArenaBackend):
         return bool(APART <= 4 * typical(r.size))
 
     def reorder_weights(self, roots: Any) -> None:
-        if self.options.bytewise:
-            store_panels(roots, 2 * self.options.lanes, self.host)
+        store_panels(roots, 2 * self.options.lanes, self.options.bytewise, self.host)
 
     def _compiled(self, plan: Any) -> tuple[Any, Any, int]:
         found = Compiled(plan, quick=True)

@@ -22,13 +22,16 @@ from .pairs import LOAD_EIGHT, Pairs
 from .runs import runs
 from .tail import LINE
 
-# Files hold weights so: panels of WIDTH columns, which are two vectors of 32-bit sums, and pairs of terms.
+# Files hold weights so: panels of WIDTH columns, which are two vectors of 32-bit sums, and pairs of terms. Machine code
+# has wider ones (../../llvm/byte_panels.py).
 WIDTH = 8
+PAIR = 2
 ORDER = (1, 3, 0, 2)  # from (panels, pairs, WIDTH, 2) to (pairs, 2, panels, WIDTH), which is (terms, columns)
 _WIDE = 8  # vectors of columns of a single row, whose right operand is not copied
 MOST_ROWS = 8  # of a tile: more take twice as long to compile, since what follows the sums is long, and no less to run
 FEW_ROWS = 5  # of a tile of vectors of four: a product takes a register beside its operands, and x86 has 16 in all
 _MANY_TILES = 64  # to some of which widening a panel is little
+_MANY_PANELS = 64  # to some of which packing the left operand is little
 
 
 def integer_contraction(item, stored, name, options):
@@ -61,10 +64,10 @@ def panels_of(weight):
     if weight.op != "reshape" or weight.srcs[0].op != "permute" or weight.srcs[0].arg != ORDER:
         return None
     stored = weight.srcs[0].srcs[0]
-    if stored.op != "data" or stored.word not in ("i8", "u8") or stored.shape[2:] != (WIDTH, 2):
+    if stored.op != "data" or stored.word not in ("i8", "u8") or stored.shape[3:] != (PAIR,):
         return None
-    panels, pairs = stored.shape[:2]
-    return stored if weight.shape == (2 * pairs, panels * WIDTH) else None
+    panels, pairs, width = stored.shape[:3]
+    return stored if weight.shape == (PAIR * pairs, panels * width) else None
 
 
 def packed_products(tile, sums, left_at, line, count, step, add):
@@ -133,6 +136,8 @@ class _Integers(Pairs, Contraction):
         """As in Contraction; but threads that share panels all pack the whole left operand, and those that share the
         tiles of stored panels only widen these."""
         Contraction._share(self, panels)
+        if self.shared == 1 and self.left_copy is None and panels < _MANY_PANELS:
+            self.f.repeats = True
         if self.panels is None or is_open(self.what.rows):
             return
         tiles = (self.what.rows + self.rows - 1) // self.rows
@@ -142,15 +147,17 @@ class _Integers(Pairs, Contraction):
     def _stored_panels(self):
         """(the slot of the right operand, how eight numbers are loaded, their zero point), if it holds panels of 8
         bits; else None."""
-        found = None if self.taps or self.lanes * self.vectors != WIDTH else panels_of(self.node.srcs[1])
+        found = None if self.taps else panels_of(self.node.srcs[1])
+        if found is None or found.shape[2] != self.lanes * self.vectors:
+            return None
         value, zero = self.right, 0
-        while found is not None and value.op != "load":
+        while value.op != "load":
             if value.op == "sub" and value.args[1].op == "const":
                 zero += value.args[1].attr
             elif value.op != "cast" and (value.op != "function" or value.attr != ("wrap_i", "16u")):
                 return None
             value = value.args[0]
-        if found is None or self.low.slots.nodes[value.attr[0]] is not found:
+        if self.low.slots.nodes[value.attr[0]] is not found:
             return None
         return value.attr[0], LOAD_EIGHT[found.word], zero
 
@@ -199,11 +206,10 @@ class _Integers(Pairs, Contraction):
         together = panels if in_place else self._together(panels)
         f.scratch = self.left_bytes + (0 if in_place else together * self.panel_bytes)
         self.packed_left = e.addresses["scratch"]
+        self.left_copy = self.packed_left if by_tile else None
         self._share(panels)
         self._open_grid()
-        if by_tile:
-            self.left_copy = self.packed_left
-        else:
+        if not by_tile:
             self._pack_left()
         self.panels_at = f.let(op("i32.add", self.packed_left, i32(self.left_bytes)))
         self.runs = runs(self) if self.across else None
@@ -260,7 +266,7 @@ class _Integers(Pairs, Contraction):
             for v in range(2):
                 self._add_product(sums[v], f.get(left), self._of_panel(b, 2 * u + v))
         f.set(a, op("i32.add", f.get(a), i32(4 * many)))
-        f.set(b, op("i32.add", f.get(b), i32(16 * many)))
+        f.set(b, op("i32.add", f.get(b), i32(4 * self.lanes * many)))
         e.close()
 
     def _row(self, first_row):

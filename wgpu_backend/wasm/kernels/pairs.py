@@ -201,14 +201,14 @@ class Pairs:
         many = 4 if self.pairs % 4 == 0 else 1
         e.loop("pair", self.pairs, many)
         for n in range(2 * many):
-            f.do(memory("v128.store", f.get(to), self._of_panel(at, n), offset=16 * n))
-        f.set(at, op("i32.add", f.get(at), i32(16 * many)))
-        f.set(to, op("i32.add", f.get(to), i32(32 * many)))
+            f.do(memory("v128.store", f.get(to), self._of_panel(at, n), offset=4 * self.lanes * n))
+        f.set(at, op("i32.add", f.get(at), i32(4 * self.lanes * many)))
+        f.set(to, op("i32.add", f.get(to), i32(8 * self.lanes * many)))
         e.close()
 
     def _of_panel(self, at, n):
         """Vector n of int16 from an address in a stored panel."""
-        out = memory(self.panels[1], self.f.get(at), offset=8 * n)
+        out = memory(self.panels[1], self.f.get(at), offset=2 * self.lanes * n)
         return op("i16x8.sub", out, op("i16x8.splat", i32(self.panels[2]))) if self.panels[2] else out
 
     def _pack_runs(self, to, element):
