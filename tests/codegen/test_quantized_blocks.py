@@ -75,23 +75,6 @@ def test_inverted_residuals_of_quantized_operators_are_known_and_compute_what_on
         np.testing.assert_allclose(np.asarray(run(emberlet.asarray(x, backend="numpy"))), want, rtol=1e-6, atol=1e-6)
 
 
-@pytest.mark.parametrize(("middle", "kind"), [(3, "Bottleneck"), (1, "ConvBlock")])
-def test_quantized_convolutions_of_kernels_1_3_and_1_are_a_bottleneck(middle: int, kind: str) -> None:
-    convolutions = " ".join(
-        f"{after} = QLinearConv({before}, scale, zero, {w}, scale, zero, scale, zero)"
-        for before, w, after in (("x", "narrow", "a"), ("a", "middle", "b"), ("b", "narrow", "y"))
-    )
-    model: onnx.ModelProto = onnx.parser.parse_model(
-        '<ir_version: 8, opset_import: ["": 17]> g (uint8[1,4,8,8] x) => (uint8[1,4,c,d] y) { ' + convolutions + " }"
-    )
-    held = {"scale": np.float32(0.5), "zero": np.uint8(3), "narrow": np.ones((4, 4, 1, 1), np.uint8)}
-    held["middle"] = np.ones((4, 4, middle, middle), np.uint8)
-    model.graph.initializer.extend(numpy_helper.from_array(np.asarray(x), name) for name, x in held.items())
-    block = layers(read_model(model, "g").graph.nodes)
-    assert [n.op() for n in block] == ["QuantizedConv"] * 3
-    assert block_names.kind_of(block_names.Part(block, 1)) == kind
-
-
 def layers(nodes: Any) -> list[Any]:
     """Nodes with the layers that quantized convolutions become."""
     return [layer_of(n) if n.op() == "QLinearConv" else n for n in nodes]

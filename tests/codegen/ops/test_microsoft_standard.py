@@ -1,4 +1,5 @@
-"""Operators of com.microsoft that are also in the standard, against onnxruntime."""
+"""Padding and texts of com.microsoft against onnxruntime; test_changed_nodes.py compares the other operators that are
+also in the standard."""
 
 import numpy as np
 import onnxruntime
@@ -13,64 +14,12 @@ from support.rows import every
 I64 = np.int64
 
 
-@pytest.mark.parametrize("upper", [0, 1])
-def test_trilu(upper: int) -> None:
-    check("Trilu", [normal(1, 4, 5), number(1, I64)], constants=(1,), upper=upper)
-
-
-def test_expand_dims() -> None:
-    check("ExpandDims", [normal(2, 2, 3), number(-2, np.int32)], constants=(1,))
-
-
-def test_gather_nd() -> None:
-    check("GatherND", [normal(3, 3, 4, 2), np.array([[0, 3], [2, 1]], dtype=I64)])
-
-
-@pytest.mark.parametrize("mode", ["bilinear", "nearest"])
-def test_grid_sample(mode: str) -> None:
-    grid = np.random.default_rng(4).uniform(-1.2, 1.2, (1, 3, 4, 2)).astype(np.float32)
-    check("GridSample", [normal(5, 1, 2, 5, 6), grid], mode=mode, padding_mode="border", align_corners=1)
-
-
 @pytest.mark.parametrize("mode", ["constant", "reflect", "edge"])
 @pytest.mark.parametrize("row", [False, True])
 def test_pad(mode: str, row: bool) -> None:
     pads = np.array([0, 2, 1, 1], dtype=I64)
     value = [number(1.5)] if mode == "constant" else []
     check("Pad", [normal(6, 3, 4), pads[None] if row else pads, *value], constants=(1, 2), mode=mode)
-
-
-@pytest.mark.parametrize("step", [None, 2])
-def test_range(step: int | None) -> None:
-    inputs = [number(1, I64), number(8, I64), *([number(step, I64)] if step else [])]
-    check("Range", inputs, results=(I64,))
-    check("Range", inputs, results=(I64,), constants=range(1, len(inputs)))
-
-
-def test_unique_keeps_the_order() -> None:
-    check("Unique", [np.array([2, 1, 1, 3, 4, 3], dtype=np.float32)], results=(np.float32, I64, I64))
-
-
-def test_matrices_of_16_bit_integers() -> None:
-    a, b = (np.random.default_rng(i).integers(-3000, 3000, (4, 4)).astype(np.int16) for i in (7, 8))
-    check("MatMulInteger16", [a, b], results=(np.int32,))
-
-
-@pytest.mark.parametrize("metric", ["euclidean", "sqeuclidean"])
-def test_distances_of_rows(metric: str) -> None:
-    check("CDist", [normal(9, 3, 5), normal(10, 4, 5)], metric=metric)
-
-
-@pytest.mark.parametrize("activation", ["silu", "sigmoid"])
-@pytest.mark.parametrize("heads", [1, 3])
-def test_gated_rms_norm(activation: str, heads: int) -> None:
-    x, scale, gate = normal(11, 2, 4, 8 * heads), normal(12, 8), normal(13, 2, 4, 8 * heads)
-    check("GatedRMSNorm", [x, scale, gate], constants=(1,), activation=activation)
-
-
-@pytest.mark.parametrize("scale", [None, 0.3])
-def test_scaled_silu(scale: float | None) -> None:
-    check("ScaledSiLU", [normal(14, 3, 4), *([number(scale)] if scale else [])], alpha=1.5)
 
 
 TEXTS = ["hello a bc  dée", "x", "", "  lead trail ", "a.b,c"]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from emberlet import codegen
 from onnx import TensorProto, helper, numpy_helper
-from support.onnx_models import assert_same, check, generated, parse, source, with_constants
+from support.onnx_models import assert_same, generated, parse, source, with_constants
+from support.rows import every
 
 RANDOM = np.random.default_rng(11)
 
@@ -15,22 +18,30 @@ def floats(*shape: int) -> np.ndarray:
     return RANDOM.standard_normal(shape).astype(np.float32)
 
 
-def test_a_layer_norm_with_constants_is_a_layer() -> None:
-    model = with_constants(
-        "g (float[N, 3, 8] x) => (float[N, 3, 8] y) { y = LayerNormalization<epsilon = 0.001>(x, w, b) }",
-        w=floats(8),
-        b=floats(8),
-    )
-    assert "nn.LayerNorm(8, epsilon=0.001, backend=backend)" in source(model)
-    check(model, floats(2, 3, 8))
+BATCH = "BatchNormalization<epsilon = 0.01{}>(x, w, b, m, v)"
 
 
-def test_a_layer_norm_over_several_axes() -> None:
-    model = with_constants(
-        "g (float[2, 3, 8] x) => (float[2, 3, 8] y) { y = LayerNormalization<axis = 1>(x, w) }", w=floats(3, 8)
-    )
-    assert "nn.LayerNorm((3, 8), bias=False, backend=backend)" in source(model)
-    check(model, floats(2, 3, 8))
+@every(
+    ("node", "opset", "shapes", "layer"),
+    [
+        ("LayerNormalization<epsilon = 0.001>(x, w, b)", 21, {"w": (4,), "b": (4,)}, "LayerNorm(4, epsilon=0.001,"),
+        ("LayerNormalization<axis = 1>(x, w)", 21, {"w": (3, 4, 4)}, "LayerNorm((3, 4, 4), bias=False,"),
+        ("RMSNormalization(x, w)", 23, {"w": (4,)}, "RmsNorm(4,"),
+        ("GroupNormalization<num_groups = 3>(x, w, b)", 21, {"w": (3,), "b": (3,)}, "GroupNorm(3, 3,"),
+        *((BATCH.format(", is_test = 1" if opset < 7 else ""), opset, dict.fromkeys("wbmv", (3,)),
+           "BatchNorm2d(3, epsilon=0.01,") for opset in (1, 6, 7, 9, 14, 15)),
+    ],
+)  # fmt: skip
+def test_a_normalization_with_constants_is_a_layer(node: str, opset: int, shapes: dict[str, Any], layer: str) -> None:
+    """Its results are compared in test_changed_nodes.py, and here with the function's where the weights are inputs."""
+    held = {name: np.abs(floats(*shape)) for name, shape in shapes.items()}
+    model = with_constants(f"g (float[2, 3, 4, 4] x) => (float[2, 3, 4, 4] y) {{ y = {node} }}", opset, **held)
+    assert f"nn.{layer} backend=backend)" in source(model, passes=[])
+    given = ", ".join(f"float[{', '.join(map(str, shape))}] {name}" for name, shape in shapes.items())
+    open_ = parse(f"g (float[2, 3, 4, 4] x, {given}) => (float[2, 3, 4, 4] y) {{ y = {node} }}", opset)
+    assert "nn." not in source(open_)
+    x = floats(2, 3, 4, 4)
+    assert_same(generated(model, [x]), generated(open_, [x, *held.values()]))
 
 
 @pytest.mark.parametrize("shape", [(1,), (3, 1)])
@@ -48,30 +59,10 @@ def test_a_weight_that_broadcasts_is_no_layer(shape: tuple[int, ...]) -> None:
     assert_same(generated(model, [x]), [(x - mean) / deviation * weight])
 
 
-def test_root_mean_square_is_a_layer() -> None:
-    model = with_constants(
-        "g (float[N, 3, 8] x) => (float[N, 3, 8] y) { y = RMSNormalization(x, w) }", opset=23, w=floats(8)
-    )
-    assert "nn.RmsNorm(8, backend=backend)" in source(model)
-    x, w = floats(2, 3, 8), numpy_helper.to_array(model.graph.initializer[0])
-    assert_same(generated(model, [x]), [x / np.sqrt((x**2).mean(-1, keepdims=True) + 1e-5) * w])
-
-
 def group_norm(x: np.ndarray, groups: int, weight: np.ndarray, bias: np.ndarray) -> np.ndarray:
     cut = x.reshape(x.shape[0], groups, -1)
     normal = (cut - cut.mean(-1, keepdims=True)) / np.sqrt(cut.var(-1, keepdims=True) + 1e-5)
     return normal.reshape(x.shape) * weight[:, None, None] + bias[:, None, None]
-
-
-def test_a_group_norm_per_channel_is_a_layer() -> None:
-    model = with_constants(
-        "g (float[N, 6, 4, 4] x) => (float[N, 6, 4, 4] y) { y = GroupNormalization<num_groups = 3>(x, w, b) }",
-        w=floats(6),
-        b=floats(6),
-    )
-    assert "nn.GroupNorm(3, 6, backend=backend)" in source(model)
-    x, w, b = floats(2, 6, 4, 4), *(numpy_helper.to_array(t) for t in model.graph.initializer)
-    assert_same(generated(model, [x]), [group_norm(x, 3, w, b)])
 
 
 def test_a_group_norm_of_opset_18_has_weights_for_each_group() -> None:
@@ -83,24 +74,6 @@ def test_a_group_norm_of_opset_18_has_weights_for_each_group() -> None:
     )
     x, w, b = floats(2, 6, 4, 4), floats(3), floats(3)
     assert_same(generated(model, [x, w, b]), [group_norm(x, 3, w.repeat(2), b.repeat(2))])
-
-
-@pytest.mark.parametrize("opset", [1, 6, 7, 9, 14, 15])
-def test_a_batch_norm_with_constants_is_a_layer_at_every_opset(opset: int) -> None:
-    test = ", is_test = 1" if opset < 7 else ""
-    model = with_constants(
-        f"g (float[2, 3, 4, 4] x) => (float[2, 3, 4, 4] y) "
-        f"{{ y = BatchNormalization<epsilon = 0.01{test}>(x, w, b, m, v) }}",
-        opset,
-        w=floats(3),
-        b=floats(3),
-        m=floats(3),
-        v=np.abs(floats(3)),
-    )
-    assert "nn.BatchNorm2d(3, epsilon=0.01, backend=backend)" in source(model, passes=[])
-    x = floats(2, 3, 4, 4)
-    w, b, m, v = (numpy_helper.to_array(t)[:, None, None] for t in model.graph.initializer)
-    assert_same(generated(model, [x]), [(x - m) / np.sqrt(v + 0.01) * w + b])
 
 
 @pytest.mark.parametrize("size", [2, 3, 4])
