@@ -24,9 +24,6 @@ from support.microcontrollers.words import inferred, step_of
 from support.onnx_models import expected
 from support.rows import every
 
-from tools.microcontrollers.running import inputs_in_arena, outputs_of, run_program
-from tools.micropython import Port
-
 FORMS: list[dict[str, Any]] = [
     {"weight_type": QuantType.QInt8},
     {"weight_type": QuantType.QUInt8},
@@ -189,15 +186,3 @@ def test_lstms_that_quantize_as_they_run_follow_onnxruntime(seed: int, form: dic
             # onnxruntime rounds the input of each step, and the state, to 256 steps of their own.
             assert np.abs(real[name].reshape(-1) - wanted.reshape(-1)).max() < 0.03
             assert np.abs(y - wanted.reshape(-1)).max() < 0.06
-
-
-def test_micropython_computes_the_same_bytes(unix_port: Port, tmp_path: Path) -> None:
-    for seed, form in enumerate(FORMS):
-        plain = image_network(seed)
-        model = dynamic(plain, **form)
-        built = build(read_graph(model.SerializeToString(), "m"), Options("m"), {"x": samples_of(plain)})
-        x = np.random.default_rng(seed).integers(0, 256, built.program.inputs[0].shape).astype(np.uint8)
-        wanted = built.graph.run({"x": x})[built.graph.outputs[0]].reshape(-1)
-        for dialect in ("viper", "bytecode"):
-            arena = run_program(unix_port, built.program, dialect, inputs_in_arena(built.program, [x]), tmp_path)
-            assert outputs_of(built.program, arena)[0].reshape(-1).tolist() == wanted.tolist()

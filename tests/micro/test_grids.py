@@ -22,6 +22,7 @@ from emberlet.micro.builder.kernels.pool import ReduceFloat
 from emberlet.micro.builder.kernels.recurrent_float import GatedGruFloat, GruFloat, LstmFloat, RnnFloat
 from emberlet.micro.builder.kernels.select import Select
 from emberlet.micro.builder.kernels.softmax import SoftmaxFloat
+from emberlet.micro.builder.quantization.calibrate import grid_over
 from emberlet.micro.builder.quantization.grids import with_grids
 
 Array = np.ndarray[Any, Any]
@@ -92,6 +93,24 @@ def test_a_layer_that_the_model_gives_another_grid_changes_it_behind(what: str) 
     assert [x.output for x in found.layers][-2:] == [name, "y"]
     assert found.grids[name] == grid and found.grids["y"] == own and found.shapes[name] == SHAPE
     assert found.layers[-1].inputs == (name,) and found.layers[-1].kind == "mapfloat"
+
+
+# -- whole numbers ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "grid"),
+    [
+        (0, 255, BYTES), (-0.5, 255.5, BYTES), (0, 256, None), (-1, 5, Grid(1.0, 128)), (-128.5, 127.5, Grid(1.0, 128)),
+        (-129, 3, None), (-1, 128, None), (-0.6, 127.6, None),
+    ],
+)  # fmt: skip
+def test_whole_numbers_have_steps_of_one_where_they_fit_a_byte(low: float, high: float, grid: Grid | None) -> None:
+    ranges = {"x": (-1.0, 1.0), "y": (float(low), float(high))}
+    found = with_grids(graph_of([mapped("x", "y", ("round", ()))], whole=frozenset({"y", "gone"})), ranges)
+    assert found.grids["y"] == (grid or grid_over(low, high))
+    without = with_grids(graph_of([mapped("x", "y", ("round", ()))], whole=frozenset({"y"}), grids={"x": GRID}), None)
+    assert without.grids["y"] == BYTES
 
 
 # -- grids without samples --------------------------------------------------------------------------------------------
