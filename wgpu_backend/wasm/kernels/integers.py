@@ -9,7 +9,7 @@ few channels make this many more products, all terms of a row are paired in thei
 """
 
 from emberlet.shapes import size as size_of
-from emberlet.sizes.size import is_open
+from emberlet.sizes.size import is_open, typical
 
 from ...lower.contraction import problem
 from ..assembler import i32, i32x4, memory, op
@@ -136,7 +136,7 @@ class _Integers(Pairs, Contraction):
         """As in Contraction; but threads that share panels all pack the whole left operand, and those that share the
         tiles of stored panels only widen these."""
         Contraction._share(self, panels)
-        if self.shared == 1 and self.left_copy is None and self.what.rows != 1 and panels < _MANY_PANELS:
+        if self.shared == 1 and self.left_copy is None and typical(self.what.rows) > 1 and panels < _MANY_PANELS:
             self.f.repeats = True
         if self.panels is None or is_open(self.what.rows):
             return
