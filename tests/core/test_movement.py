@@ -72,3 +72,11 @@ def test_strings_move_like_numbers(backend):
     assert (x == x).tolist() == [[True, True], [True, True]]
     with pytest.raises(DTypeError):
         x + x
+
+
+def test_parts_count_from_the_end_and_numbers_have_an_axis_when_flat(backend):
+    a = np.arange(24).reshape(2, 3, 4)
+    same(emberlet.narrow(tensor(a), 2, -3, 2), a[:, :, 1:3])
+    same(emberlet.narrow(tensor(a), -1, -4, 4), a)
+    same(emberlet.flatten(tensor(a), 0, -2), a.reshape(6, 4))
+    same(emberlet.flatten(tensor(np.float32(3))), np.float32([3]))

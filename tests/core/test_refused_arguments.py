@@ -46,6 +46,17 @@ stack([]) -> Shape: at least one tensor
 roll(Z(3), "1") -> DType: shifts by integers
 roll(Z(3), None) -> DType: shifts by integers
 narrow(Z(2, 3), 2, 0, 1) -> Axis: axis 2
+narrow(Z(2, 3), 1, -4, 1) -> Shape: do not lie in axis 1
+narrow(Z(2, 3), 1, -2, 3) -> Shape: do not lie in axis 1
+narrow(Z(2, 3), 1, 0, -1) -> Shape: do not lie in axis 1
+narrow(Z(2, 3), 1, 2, 2) -> Shape: do not lie in axis 1
+narrow(Z(2, 3), 1, 4, 0) -> Shape: do not lie in axis 1
+split_to_sequence(Z(5, 2), I(2, 2)) -> Shape: does not add up to the 5
+split_to_sequence(Z(5, 2), 0) -> Shape: must be positive
+repeat(Z(2, 3), I(1, -1), axis=0) -> Shape: no negative sizes
+expand(Z(1, 3), -2, 3) -> Shape: no negative sizes
+expand(Z(3, 1), 4, 4) -> Shape: broadcast
+conv1d(Z(1, 2, 5, 5), Z(3, 2, 3, 3)) -> Shape: conv1d
 flatten(Z(2, 3), 1, 0) -> Shape: start_dim
 resize(Z(2, 3), (1, 2), mode="x") -> Value: 'x'
 subtract(F.asarray(["a"]), F.asarray(["b"])) -> DType: not defined for string
