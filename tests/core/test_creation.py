@@ -148,3 +148,12 @@ def test_the_kinds_of_a_dtype(name):
     assert not F.isdtype(dtype, ())
     with pytest.raises(ValueError, match="unknown kind"):
         F.isdtype(dtype, "number")
+
+
+def test_conversions_by_burns_names():
+    x = emberlet.asarray([[0.0, 2.5]], backend="python")
+    assert [t.dtype.name for t in (x.int(), x.bool(), x.float(), x.to_full_precision())] == [
+        "int64", "bool", "float32", "float32"]  # fmt: skip
+    assert x.bool().tolist() == [[False, True]] and x.int().tolist() == [[0, 2]]
+    assert x.from_full_precision("float16").dtype.name == "float16"
+    assert x.is_require_grad() is False and x[0, 1].into_scalar() == 2.5

@@ -153,3 +153,8 @@ def test_scalars_take_the_dtype_of_the_tensor(backend):
 def test_integers_become_floats_where_only_floats_make_sense(backend):
     assert emberlet.exp(emberlet.arange(3)).dtype.name == "float32"
     assert (emberlet.arange(3) / 2).tolist() == [0.0, 0.5, 1.0]
+
+
+def test_nan_is_found_among_numbers(backend):
+    x = tensor(np.array([[1.0, np.nan], [0.0, np.inf]], np.float32))
+    assert [emberlet.contains_nan(v).item() for v in (x, x[1])] == [True, False]

@@ -100,6 +100,14 @@ def test_views_and_empty_tensors_share_too() -> None:
     assert interop.to_numpy(made([["a"], ["b"]], "string")).shape == (2, 1)
 
 
+@BOTH
+def test_numpys_functions_take_tensors_in_any_argument(backend: Any) -> None:
+    x = made([3.0, 1.0], "float32", backend)
+    assert np.concatenate([x, x]).tolist() == [3, 1, 3, 1]
+    assert np.concatenate((x, [2.0])).tolist() == [3, 1, 2]
+    assert np.clip(x, a_min=made(2.0, "float32", backend), a_max=None).tolist() == [3, 2]
+
+
 # -- the buffer protocol
 
 
