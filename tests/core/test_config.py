@@ -201,3 +201,18 @@ def test_a_nested_config_may_be_left_out_of_a_saved_one(name):
 
     config = getattr(optim, name)()
     assert type(config).from_json(config.to_json()) == config
+
+
+class Generic(Config):
+    pair: tuple[int, float]
+    many: tuple[int, ...] = ()
+    plain: tuple = ()
+    items: list = []  # noqa: RUF012
+
+
+def test_tuples_and_lists_come_back_from_json_and_are_each_configs_own() -> None:
+    config = Generic((1, 2.5), (3, 4), (1, "x"), [{"k": (1, 2)}])
+    assert config.to_dict() == {"pair": [1, 2.5], "many": [3, 4], "plain": [1, "x"], "items": [{"k": [1, 2]}]}
+    back = Generic.from_json(config.to_json())
+    assert back == config and (back.pair, back.many, back.plain) == ((1, 2.5), (3, 4), (1, "x"))
+    assert Generic((1, 2.0)).items is not Generic((1, 2.0)).items

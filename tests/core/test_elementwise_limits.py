@@ -8,6 +8,7 @@ import math
 import emberlet
 import numpy as np
 import pytest
+from emberlet import dtypes
 from emberlet import functional as F
 from emberlet.dtypes.alias import alias
 from emberlet.errors import BackendError, DTypeError, ShapeError
@@ -105,6 +106,15 @@ NAMES = {
 def test_foreign_names_of_dtypes(name):
     found = alias(name)
     assert (found and found.name) == NAMES[name]
+
+
+def test_dtypes_of_numpy_and_types_of_python():
+    types = {float: "float32", int: "int64", bool: "bool", str: "string", complex: "complex64", np.float32: "float32"}
+    for foreign, expected in [*types.items(), (np.dtype("int16"), "int16")]:
+        assert dtypes.dtype(foreign).name == expected
+    for wrong in (object(), 3):
+        with pytest.raises(DTypeError, match="there is no dtype"):
+            dtypes.dtype(wrong)
 
 
 FLOATS = ["float64", "float32", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2", "float4_e2m1fn"]
