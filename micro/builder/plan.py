@@ -75,11 +75,6 @@ def _fit(buffer: Buffer, others: Sequence[Buffer], step: int) -> int:
     return buffer.place + buffer.size
 
 
-def lower_bound(buffers: Sequence[Buffer]) -> int:
-    """The total size of live buffers at the step with the most live memory, a lower bound for any plan."""
-    return _living(buffers, fullest_step(buffers))
-
-
 def fullest_step(buffers: Sequence[Buffer]) -> int:
     """The step with the most live memory."""
     return max({max(0, b.first) for b in buffers}, key=lambda step: (_living(buffers, step), -step), default=0)

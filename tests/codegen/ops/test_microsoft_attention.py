@@ -161,28 +161,26 @@ def test_group_query_attention_sees_a_window(window: int) -> None:
     check_grouped([*grouped(1, 6, 0), ints([5]), ints([6])], local_window_size=window)
 
 
-def test_group_query_attention_with_a_bias_on_the_scores() -> None:
-    bias = normal(40, 1, HEADS, 5, 5)
-    check_grouped([*grouped(1, 5, 0), ints([4]), ints([5]), None, None, None, bias], softcap=3.0)
-
-
 def test_group_query_attention_with_a_bias_and_room_in_the_cache() -> None:
     bias = normal(43, 1, 1, 1, 7)
     found, want = both([*grouped(1, 1, 10), ints([6]), ints([7]), None, None, None, bias])
     np.testing.assert_allclose(found[0], want[0], atol=1e-5)
 
 
-def test_group_query_attention_with_sinks() -> None:
-    sinks = normal(41, HEADS)
-    check_grouped([*grouped(1, 5, 0), ints([4]), ints([5]), *[None] * 4, sinks])
+GROUPED: dict[str, tuple[list[np.ndarray | None], dict[str, Any]]] = {
+    "a bias on the scores": (
+        [*grouped(1, 5, 0), ints([4]), ints([5]), None, None, None, normal(40, 1, HEADS, 5, 5)], {"softcap": 3.0},
+    ),
+    "sinks": ([*grouped(1, 5, 0), ints([4]), ints([5]), *[None] * 4, normal(41, HEADS)], {}),
+    "a smooth softmax": ([*grouped(1, 1, 4), ints([4]), ints([5])], {"smooth_softmax": 1}),
+    "several new tokens": ([*grouped(1, 3, 4), ints([6]), ints([7]), *CACHES], {"do_rotary": 1}),
+}  # fmt: skip
 
 
-def test_group_query_attention_with_a_smooth_softmax() -> None:
-    check_grouped([*grouped(1, 1, 4), ints([4]), ints([5])], smooth_softmax=1)
-
-
-def test_group_query_attention_continues_with_several_new_tokens() -> None:
-    check_grouped([*grouped(1, 3, 4), ints([6]), ints([7]), *CACHES], do_rotary=1)
+@pytest.mark.parametrize("what", GROUPED)
+def test_group_query_attention_with(what: str) -> None:
+    inputs, attributes = GROUPED[what]
+    check_grouped(inputs, **attributes)
 
 
 def test_group_query_attention_normalizes_queries_and_keys() -> None:
