@@ -263,14 +263,9 @@ WHOLE = {
 }  # fmt: skip
 ACTIVATIONS = WHOLE | {
     nodes: Edge(
-        "activations",
-        X5.format(nodes=nodes, more=", float[N, 5] z" if "z)" in nodes or "(z" in nodes else ""),
-        {
-            "alpha": np.float32(1.702),
-            "wide": np.ones((1, 1, 5), np.float32),
-            "c2": np.float32(0.0356774),
-            "tenth": np.float32(0.1),
-        },
+        "activations", X5.format(nodes=nodes, more=", float[N, 5] z" if "z)" in nodes or "(z" in nodes else ""),
+        {"alpha": np.float32(1.702), "wide": np.ones((1, 1, 5), np.float32), "c2": np.float32(0.0356774),
+         "tenth": np.float32(0.1)},
     )
     for nodes in (
         "s = Sigmoid(x)  m = Mul(x, s)  y = Div(m, zero)",
@@ -333,7 +328,7 @@ ACTIVATIONS = WHOLE | {
         "h = Div(x, two)  s = HardSigmoid<alpha = 0.16666667, beta = 0.5>(x)  y = Mul(s, h)",
         "s = Sigmoid(x)  t1 = Mul(x, x)  y = Mul(t1, s)",
     )
-}
+}  # fmt: skip
 NAMED = "h = Shape({x})  a = Gather(h, n0)  b = Gather(h, n1)  r = Range(n0, a, n1)  y = Add(r, b)"
 SHAPES = {
     "a size with the name of an input": Edge(

@@ -125,16 +125,9 @@ PATTERNS = {
         """(float[N, 6, 4, 4] x) => (float[N, 6, 4, 4] y) {
         a = Reshape(x, cut)  n = InstanceNormalization(a, ones, zeros)  r = Reshape(n, back)  p = Mul(r, w)
         y = Add(p, b) }""",
-        [(2, 6, 4, 4)],
-        "GroupNormalization",
-        {
-            "cut": np.array([0, 3, -1]),
-            "back": np.array([-1, 6, 4, 4]),
-            "ones": np.ones(3, np.float32),
-            "zeros": np.zeros(3, np.float32),
-            "w": floats(6, 1, 1),
-            "b": floats(6, 1, 1),
-        },
+        [(2, 6, 4, 4)], "GroupNormalization",
+        {"cut": np.array([0, 3, -1]), "back": np.array([-1, 6, 4, 4]), "ones": np.ones(3, np.float32),
+         "zeros": np.zeros(3, np.float32), "w": floats(6, 1, 1), "b": floats(6, 1, 1)},
     ),
     "batch norm behind a convolution": Pattern(
         """(float[N, 4, 5, 5] x) => (float[N, 6, 3, 3] y) {
@@ -247,13 +240,9 @@ PATTERNS = {
         [(2, 2, 3, 4), (1, 3, 2)], "Cos Sin RotaryEmbedding", {"wide": np.array([0, 0, 4])},
     ),
     "rotary embedding by constant tables": Pattern(
-        f"""(float[B, 2, 3, 4] x) => (float[B, 2, 3, 4] y) {{ {HALVES}  {TURN} }}""",
-        [(2, 2, 3, 4)],
-        "RotaryEmbedding",
-        {
-            "cos": np.tile(np.cos(np.arange(6, dtype=np.float32)).reshape(1, 1, 3, 2), 2),
-            "sin": np.tile(np.sin(np.arange(6, dtype=np.float32)).reshape(1, 1, 3, 2), 2),
-        },
+        f"""(float[B, 2, 3, 4] x) => (float[B, 2, 3, 4] y) {{ {HALVES}  {TURN} }}""", [(2, 2, 3, 4)], "RotaryEmbedding",
+        {"cos": np.tile(np.cos(np.arange(6, dtype=np.float32)).reshape(1, 1, 3, 2), 2),
+         "sin": np.tile(np.sin(np.arange(6, dtype=np.float32)).reshape(1, 1, 3, 2), 2)},
     ),
     "rotary embedding of a part": Pattern(
         """(float[B, 2, L, 6] x0, float[1, L, 2] t1) => (float[B, 2, L, 6] y) {
@@ -278,12 +267,9 @@ PATTERNS = {
         f"""(float[B, 2, L, 4] x, int64[B, L] at) => (float[B, 2, L, 4] y) {{
         c = Gather(ctable, at)  s = Gather(stable, at)  cos = Unsqueeze(c, i1)  sin = Unsqueeze(s, i1)
         {HALVES}  {TURN} }}""",
-        [(2, 2, 3, 4), np.array([[0, 1, 2], [2, 0, 1]])],
-        "Gather Gather RotaryEmbedding",
-        {
-            "ctable": np.tile(np.cos(np.arange(6, dtype=np.float32)).reshape(3, 2), 2),
-            "stable": np.tile(np.sin(np.arange(6, dtype=np.float32)).reshape(3, 2), 2),
-        },
+        [(2, 2, 3, 4), np.array([[0, 1, 2], [2, 0, 1]])], "Gather Gather RotaryEmbedding",
+        {"ctable": np.tile(np.cos(np.arange(6, dtype=np.float32)).reshape(3, 2), 2),
+         "stable": np.tile(np.sin(np.arange(6, dtype=np.float32)).reshape(3, 2), 2)},
     ),
     "mean of what a mask selects": Pattern(
         """(float[B, L, 4] x, int64[B, L] mask) => (float[B, 4] y) {
@@ -396,14 +382,9 @@ PATTERNS = {
         """(float[8, 6] x, float[N, 6] w) => (float[2, 3, 4, 2] y, float[2, 3, K, 2] z) {
         a = Reshape(x, s)  b = Transpose<perm = [1, 0, 2]>(a)  y = Reshape(b, r)
         c = Reshape(w, t1)  d = Transpose<perm = [1, 0, 2]>(c)  z = Reshape(d, u) }""",
-        [(8, 6), (4, 6)],
-        "Reshape Transpose Reshape Transpose Reshape",
-        {
-            "s": np.array([4, 6, 2]),
-            "r": np.array([2, 3, 4, 2]),
-            "t1": np.array([-1, 6, 2]),
-            "u": np.array([2, 3, -1, 2]),
-        },
+        [(8, 6), (4, 6)], "Reshape Transpose Reshape Transpose Reshape",
+        {"s": np.array([4, 6, 2]), "r": np.array([2, 3, 4, 2]), "t1": np.array([-1, 6, 2]),
+         "u": np.array([2, 3, -1, 2])},
     ),
     "attention with a table of what is seen": Pattern(
         """(float[N, 2, S, 4] q, float[N, 2, S, 4] k1, float[N, 2, S, 4] v) => (float[N, 2, S, 4] y) {
