@@ -383,3 +383,27 @@ def test_a_value_costs_at_least_the_memory_that_it_takes_and_not_much_more(data:
     value, _ = machine.run()
     paid = before - machine.left
     assert 0.8 * taken(value) <= paid <= 5 * taken(value) + 300
+
+
+def test_stored_values_calls_and_classes_cost_memory_too() -> None:
+    def paid(data: bytes, persistent: Any = nothing) -> int:
+        machine = _Machine(memoryview(data), find, persistent, "x", 0)
+        before = machine.left
+        machine.run()
+        return before - machine.left
+
+    empty = paid(b"N.")
+    assert paid(b"N" + b"q\1" * 50 + b".") - empty >= 50 * 64
+    assert paid(b"Nq\1" + b"h\1" * 50 + b".") - paid(b"Nq\1.") >= 50 * 8
+    assert paid(b"cmod\nThing\n.") >= 100
+    assert paid(b"cmod\nThing\n)R.") - paid(b"cmod\nThing\n).") >= 64
+    assert paid(b"ccollections\nOrderedDict\n)R.") - paid(b"ccollections\nOrderedDict\n).") >= 64
+    assert paid(b"NQ.", lambda found: found) - empty >= 100
+    assert paid(b"cmod\nThing\n)R}(" + MANY + b"ub}(" + MANY + b"ub.") - 2 * paid(b"}(" + MANY + b"u.") >= 500 * 60
+
+
+def test_the_allowance_is_a_multiple_of_the_pickles_length() -> None:
+    short, long = (_Machine(memoryview(bytes(n)), find, nothing, "x", 0).left for n in (10, 1010))
+    assert long - short == 24_000
+    assert short == (8 << 20) + 240
+    assert _Machine(memoryview(bytes(1010)), find, nothing, "x", 1000).left == short
