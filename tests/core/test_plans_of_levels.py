@@ -141,3 +141,33 @@ def test_a_softmax_of_numbers_is_cut_and_one_of_nan_is_the_least_level() -> None
     for function, count in ((of_any, 1), (of_levels, 1)):
         found, wanted, plan = both(function, x)
         assert np.array_equal(found, wanted) and plan.count("fmax") == count
+
+
+def attended(x: Any) -> Any:
+    heads = x.reshape((1, 2, 6, 16))
+    return F.attention(heads, heads, heads)
+
+
+def pooled(x: Any) -> Any:
+    return F.avg_pool(x.reshape((1, 2, 8, 12)), 2)
+
+
+def looked_up(x: Any) -> Any:
+    return F.pad(F.take(x, asarray([3, 0, -1], device=x.backend), axis=0), ((1, 0), (0, 2)), constant_values=0.5)
+
+
+@pytest.mark.parametrize("moved", [attended, pooled, looked_up])
+def test_what_is_computed_of_levels_has_no_nan_to_look_for(moved: Any) -> None:
+    x = np.random.default_rng(2).normal(size=(12, 16)).astype(np.float32)
+    x[0, 0] = np.nan
+    found, wanted, plan = both(lambda x: quantized(moved(quantized(x, 0.03, 128)), 0.011, 120), x)
+    np.testing.assert_allclose(found, wanted, atol=0.012)  # of a number halfway between two levels
+    assert np.mean(found != wanted) < 0.02 and plan.count("fmax") == 1  # of x alone
+
+
+@pytest.mark.parametrize("size", [1, 40, 5000, 9000])
+def test_numbers_that_may_be_nan_are_cut_in_every_length(size: int) -> None:
+    x = np.random.default_rng(2).normal(size=size).astype(np.float32) * 9
+    x[size // 2] = np.nan
+    found, wanted, _ = both(lambda x: quantized(x, 0.03, 100), x)
+    np.testing.assert_array_equal(found, wanted)

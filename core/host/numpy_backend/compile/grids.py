@@ -229,7 +229,7 @@ def grid(w: Writer, call: Call) -> None:
         w.map(clipping, array, np.float32(least), np.float32(high), between)
     else:
         w.map(np.fmax, array, np.float32(least), between)
-        w.map(np.minimum, between, np.float32(high), between)
+        w.map(clipping, between, np.float32(least), np.float32(high), between)  # np.minimum takes twice as long
     if low >= 0 or _unsigned(w, call.results[0]):
         w.map(np.rint, between, out)
     else:

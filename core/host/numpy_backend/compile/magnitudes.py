@@ -12,11 +12,12 @@ from .pooling import sees_elements
 from .tracing import Call, Value
 
 FINITE = 1e30  # what is less is not NaN, nor are sums of it
-_DEEPEST = 24  # calls that are followed back
+_DEEPEST = 48  # calls that are followed back
 _MOST = 1e38  # what is larger may be infinite in float32, and NaN in what follows
 _SQUARED = 1e12  # sums of squares of what is less are finite
 _SLACK = 1.001  # of rounding
-_SAME = ("relu", "clip", "reshape", "permute", "expand", "slice")  # give no larger numbers; clip may give its ends
+# These give no larger numbers; clip may give its ends, pad what it fills with.
+_SAME = ("relu", "clip", "reshape", "permute", "expand", "slice", "take", "pad")
 
 
 def largest(x: Any) -> float:
@@ -47,13 +48,16 @@ class _Magnitudes:
             return max(abs(float(n)) for n in args[1:3])
         if call.op == "level_table":
             return float(np.abs(args[1]).max())
-        if call.op in _SAME and not [a for a in args[1:] if isinstance(a, (Value, Tensor))]:
-            ends = [abs(float(n)) for n in args[1:] if n is not None] if call.op == "clip" else []
+        if call.op == "take" or (call.op in _SAME and not [a for a in args[1:] if isinstance(a, (Value, Tensor))]):
+            given = {"clip": args[1:], "pad": args[2:]}.get(call.op, ())
+            ends = [abs(float(n)) for n in given if n is not None]
             if any(map(math.isnan, ends)):
                 return math.inf
             return max(self.of(args[0], depth), *(n for n in ends if n < math.inf), 0.0)
         if call.op == "pool" and args[0] == "max" and sees_elements(call):
             return self.of(args[1], depth)
+        if call.op == "pool" and args[0] == "sum":
+            return self.of(args[1], depth) * math.prod(args[2])
         if call.op == "unary" and args[0] == "round":
             return self.of(args[1], depth) + 1
         if call.op == "concat":
@@ -78,10 +82,31 @@ class _Magnitudes:
             return self._normalized(call.args, depth)
         if call.op == "gelu":
             return self.of(call.args[0], depth) * _SLACK
+        if call.op == "dot_product_attention":
+            return self._attended(depth, *call.args)
         unary = call.op == "unary" and call.args[0] in ("tanh", "erf")
         if not unary and call.op not in ("softmax", "sigmoid"):
             return math.inf
         return 1.0 if self.of(call.args[1 if unary else 0], depth) < math.inf else math.inf
+
+    def _attended(
+        self,
+        depth: int,
+        q: Any,
+        keys: Any,
+        values: Any,
+        bias: Any,
+        scale: float,
+        softcap: float,
+        blind: bool,
+        sink: Any,
+    ) -> float:
+        """Of means of values, by the softmax of finite scores."""
+        scores = self._product(q, keys, depth) * q.shape[3] * abs(scale)
+        if bias is not None or sink is not None or not keys.shape[2] or not scores < _MOST:
+            return math.inf
+        largest_sum = self.of(values, depth) * keys.shape[2]
+        return largest_sum / keys.shape[2] * _SLACK if largest_sum < _MOST else math.inf
 
     def _normalized(self, args: tuple[Any, ...], depth: int) -> float:
         """Of a normal distribution's numbers, of which none is larger than the root of their number."""

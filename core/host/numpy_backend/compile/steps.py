@@ -299,18 +299,20 @@ class Writer:
         if self.repeats and isinstance(function, np.ufunc):
             if args[-1].size == 1:  # NumPy takes 0.8 µs less in one axis
                 args = tuple(a.reshape(1) if isinstance(a, np.ndarray) and a.ndim > 1 else a for a in args)
-            args = (*(self._repeated(a, args[-1]) for a in args[:-1]), args[-1])
+            args = (*(self._repeated(a, args[-1], function in _EXTREMES) for a in args[:-1]), args[-1])
         if function is np.negative:
             # NumPy 2.4 negates wrongly where elements lie 16 bytes apart and the results have gaps.
             function, args = np.multiply, (args[0], np.array(-1).astype(args[1].dtype), args[1])
         self.steps.append(Step(_INTO.get(function, function), args, (args[-1],), args[-1]))
 
-    def _repeated(self, x: Any, out: Array) -> Any:
+    def _repeated(self, x: Any, out: Array, numbers: bool) -> Any:
         """A constant as it broadcasts over a small result: NumPy takes longer for many short rows than for one. Over a
-        large one it is as long as a block (blocks.py)."""
-        if not isinstance(x, np.ndarray) or x.size < 2 or x.shape == out.shape:
+        large one it is as long as a block (blocks.py). numbers: whether to repeat a single number, too."""
+        if numbers and isinstance(x, np.generic):
+            x = np.asarray(x)
+        if not isinstance(x, np.ndarray) or x.size < 2 - numbers or x.shape == out.shape:
             return x
-        if out.size * x.itemsize > (FAR if x.size == x.shape[-1] <= SHORT else REPEATED):
+        if out.size * x.itemsize > (FAR if 1 < x.size == x.shape[-1] <= SHORT else REPEATED):
             return x
         if self.buffers.of(x) is not None or not out.flags.c_contiguous:
             return x
@@ -353,6 +355,8 @@ def minimum(a: Any, b: Any, out: Array) -> None:
     np.minimum(a, b, out=out)
 
 
+# NumPy takes up to five times as long for these of an array and a number as of two arrays.
+_EXTREMES = (np.fmax, np.fmin, np.maximum, np.minimum)
 _INTO: dict[Any, Callable[..., Any]] = {np.maximum: maximum, np.minimum: minimum}
 
 
