@@ -64,7 +64,7 @@ PASSES: dict[str, Pass] = {
     "recurrent": Pass("recurrent", "Recurrent RecurrentLayer Reshape Squeeze Transpose"),
     "batch-norm": Pass("batch_norm", "BatchNormalization"),
     "linear": Pass("linear", "Add Reshape"),
-    "quantized": Pass("quantized", "DequantizeLinear MatMulNBits QuantizedLinear"),
+    "quantized": Pass("quantized", "DequantizeLinear GatherBlockQuantized MatMulNBits QuantizedLinear"),
     "quantized-operators": Pass("quantized_operators", "QGemm QLinearConv QLinearMatMul"),
     "quantized-dynamic": Pass("quantized_dynamic", "DynamicQuantizeLinear"),
     "quantized-activations": Pass("quantized_activations", "QuantizeLinear QuantizedConv QuantizedLinear"),

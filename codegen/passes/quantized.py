@@ -1,5 +1,6 @@
-"""Layers with weights of few bits: MatMulNBits, and products, convolutions and look-ups of a constant that is
-dequantized, as layers that hold the packed weight. Plans multiply integers where the input is dequantized, too."""
+"""Layers with weights of few bits: MatMulNBits, GatherBlockQuantized, and products, convolutions and look-ups of a
+constant that is dequantized, as layers that hold the packed weight. Plans multiply integers where the input is
+dequantized, too."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ from ..ops.base import reshaped
 from ..ops.convolution import Conv
 from ..ops.indexing import Gather
 from ..ops.linear_algebra import Gemm, MatMul
-from ..ops.microsoft_products import MatMulNBits
+from ..ops.microsoft_products import GatherBlockQuantized, MatMulNBits
 from ..ops.movement import Transpose
 from ..ops.quantization import DequantizeLinear
 from ..ops.quantized_layers import (
@@ -56,6 +57,8 @@ def step(node: Node[Any], walk: Walk, others: Others) -> Change | None:
         made: Node[Any] | None = looked_up(node, walk)
     elif isinstance(node, MatMulNBits):
         made = packed(node)
+    elif isinstance(node, GatherBlockQuantized):
+        made = table(node)
     elif isinstance(node, MatMul | Gemm | Conv | Gather):
         made = MAKERS[type(node)](node, walk, others)
     else:
@@ -134,44 +137,70 @@ def made(key: Hashable, name: Hashable, dtype: DType, shape: tuple[int, ...], re
 def packed(node: MatMulNBits) -> QuantizedLinear | None:
     """MatMulNBits whose weight is constant and whose blocks are in order."""
     c = node.config
-    weight, scale, zero = node.value(1), node.value(2), node.value(3)
-    if weight is None or scale is None or node.has(4) or not is_large((c.rows, c.columns), 1):
+    if node.has(4) or node.dtype(0) is not dtypes.float32 or (node.has(5) and node.value(5) is None):
         return None
-    if node.dtype(0) is not dtypes.float32:
+    stored = c.block_size * c.bits // 8
+    w = in_blocks(node, node.value(1), c.columns, c.rows, c.bits, c.block_size, stored)
+    bias = node.inputs[5] if node.has(5) else ABSENT
+    return None if w is None else layer(node, node.inputs[0], c.rows, c.columns, w, bias)
+
+
+def table(node: GatherBlockQuantized) -> QuantizedEmbedding | None:
+    """GatherBlockQuantized of the rows of a constant matrix in uint8."""
+    c, value = node.config, node.value(0)
+    if value is None or len(value.shape) != 2 or c.gather_axis not in (0, -2) or c.quantize_axis not in (1, -1):
         return None
-    if (node.has(3) and zero is None) or (node.has(5) and node.value(5) is None):
+    if node.value(1) is not None or node.tensor(1).rank is None or c.block_size < 1:
         return None
-    if min(c.block_size, c.rows, c.columns) < 1:
+    rows, columns = value.shape[0], value.shape[1] * (8 // c.bits)
+    if columns > c.block_size and columns % c.block_size:
         return None
-    blocks = -(-c.rows // c.block_size)
-    each = 8 // c.bits
-    size = min(c.block_size, -(-c.rows // each) * each)
-    held = (c.columns, blocks, c.block_size // each)
-    if scale.dtype is not dtypes.float32 or scale.size != c.columns * blocks:
+    stored = min(c.block_size, columns) * c.bits // 8
+    w = in_blocks(node, value, rows, columns, c.bits, c.block_size, stored)
+    if w is None:
+        return None
+    config = QuantizedLinearConfig(rows, columns, w.packing)
+    return QuantizedEmbedding(node.name, (node.inputs[1], *w.parts(node)), node.outputs, config)
+
+
+def in_blocks(
+    node: Node[Any], weight: Value | None, channels: int, count: int, bits: int, block_size: int, stored: int
+) -> Weight | None:
+    """A constant weight of uint8, whose scales and zero points are inputs 2 and 3. count: the numbers of a channel;
+    stored: the bytes that hold a block, the last of which may be padded."""
+    scale, zero = node.value(2), node.value(3)
+    if weight is None or scale is None or (node.has(3) and zero is None):
+        return None
+    if min(block_size, count, channels) < 1 or not is_large((count, channels), 1):
+        return None
+    blocks = -(-count // block_size)
+    each = 8 // bits
+    size = min(block_size, -(-count // each) * each)
+    held = (channels, blocks, stored)
+    if scale.dtype is not dtypes.float32 or scale.size != channels * blocks:
         return None
     if weight.dtype is not dtypes.uint8 or weight.size != held[0] * held[1] * held[2]:
         return None
-    short = size // each  # bytes of a block that is longer than its column
+    short = size // each  # bytes of a block that is longer than its channel
     key = ("values", weight.content(), held, short)
     values = made(
         key, weight.origin, dtypes.uint8, (*held[:2], short), lambda: weight.tensor().reshape(held)[..., :short]
     )
     points = None
     if zero is not None:
-        sizes = {dtypes.uint8: c.columns * -(-blocks // each), dtypes.float32: c.columns * blocks}
+        sizes = {dtypes.uint8: channels * -(-blocks // each), dtypes.float32: channels * blocks}
         if sizes.get(zero.dtype) != zero.size:
             return None
 
         def read() -> Tensor:
-            found = zero.tensor().reshape((c.columns, -1))
+            found = zero.tensor().reshape((channels, -1))
             if zero.dtype is dtypes.uint8:
-                found = unpack_bits(found, c.bits)[:, :blocks]
+                found = unpack_bits(found, bits)[:, :blocks]
             return found.reshape((-1,)).astype(dtypes.float32)
 
         which: Hashable = ("zero_point", zero.content(), held)
-        points = None if _middle(read(), c.bits) else made(which, which, dtypes.float32, (scale.size,), read)
-    w = Weight(values, reshaped(scale, (scale.size,)), points, c.bits, None if blocks == 1 else size)
-    return layer(node, node.inputs[0], c.rows, c.columns, w, node.inputs[5] if node.has(5) else ABSENT)
+        points = None if _middle(read(), bits) else made(which, which, dtypes.float32, (scale.size,), read)
+    return Weight(values, reshaped(scale, (scale.size,)), points, bits, None if blocks == 1 else size)
 
 
 def _middle(points: Tensor, bits: int) -> bool:

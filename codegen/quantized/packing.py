@@ -64,7 +64,8 @@ def packed(model: ModelProto, weights: Mapping[str, Placed], form: str = "qdq") 
     graph = _Graph(found.graph)
     by_nbits = {
         name for name, placed in weights.items()
-        if (form == "nbits" or placed.weight.bits == 2) and _is_factor(graph, name, placed)
+        if ((form == "nbits" or placed.weight.bits == 2) and _is_factor(graph, name, placed))
+        or (form == "nbits" and _is_table(graph, name, placed))
     }  # fmt: skip
     needed = max((_opset(name, p.weight) for name, p in weights.items() if name not in by_nbits), default=0)
     converted = with_opset(found, needed)
@@ -83,11 +84,14 @@ def packed(model: ModelProto, weights: Mapping[str, Placed], form: str = "qdq") 
 
 
 def copies_of_table(model: ModelProto, name: str) -> list[str]:
-    """The initializers that hold this table transposed, for the last product of language models; see passes/tied.py."""
+    """The initializers that hold a table transposed for the last product of a language model, see passes/tied.py; none
+    where the weight called `name` is no table."""
     from onnx import numpy_helper
 
     constants = {t.name: t for t in model.graph.initializer}
     table, read = constants[name], readers(model.graph)
+    if all(n.op_type != "Gather" for n in read.get(name, ())):
+        return []
     found = [
         t for t in constants.values()
         if list(t.dims) == list(table.dims)[::-1] and t.data_type == table.data_type
@@ -207,18 +211,33 @@ def _as_qdq(graph: _Graph, name: str, placed: Placed) -> None:
     graph.renamed[name] = result
 
 
-def _is_factor(graph: _Graph, name: str, placed: Placed) -> bool:
-    """Whether MatMulNBits can stand for each node that reads a weight."""
+def _has_blocks(graph: _Graph, name: str, w: QuantizedWeight) -> bool:
+    """Whether MatMulNBits and GatherBlockQuantized have the form of a weight."""
     from onnx import TensorProto
 
-    w = placed.weight
-    blocks = -(-w.count // w.block_size)
     power = w.block_size & (w.block_size - 1) == 0 and w.block_size >= 16
-    if len(w.shape) != 2 or not (power or blocks == 1) or w.scheme.value is not None:
+    if len(w.shape) != 2 or not (power or w.count <= w.block_size) or w.scheme.value is not None:
         return False
     if w.tensor_scale is not None or w.levels is not None:
         return False
-    if graph.constants[name].data_type != TensorProto.FLOAT or name not in graph.readers:
+    return graph.constants[name].data_type == TensorProto.FLOAT and name in graph.readers
+
+
+def _is_table(graph: _Graph, name: str, placed: Placed) -> bool:
+    """Whether GatherBlockQuantized can stand for each node that reads a weight."""
+    w = placed.weight
+    whole = w.count % (8 // w.bits) == 0 and (w.count <= w.block_size or w.count % w.block_size == 0)
+    return (
+        _has_blocks(graph, name, w) and whole and w.bits > 2 and w.axis == placed.turned
+        and all(n.op_type == "Gather" and not any(a.i for a in n.attribute) and n.input[0] == name
+                for n in graph.readers[name])
+    )  # fmt: skip
+
+
+def _is_factor(graph: _Graph, name: str, placed: Placed) -> bool:
+    """Whether MatMulNBits can stand for each node that reads a weight."""
+    w = placed.weight
+    if not _has_blocks(graph, name, w):
         return False
     for node in graph.readers[name]:
         flags = {a.name: a.i for a in node.attribute if a.type == 2}
@@ -237,7 +256,7 @@ def _is_factor(graph: _Graph, name: str, placed: Placed) -> bool:
 
 
 def _as_nbits(graph: _Graph, name: str, placed: Placed) -> None:
-    """Replace the products that read a weight by MatMulNBits."""
+    """Replace the products that read a weight by MatMulNBits, look-ups by GatherBlockQuantized."""
     from onnx import helper
 
     w = placed.weight
@@ -247,20 +266,28 @@ def _as_nbits(graph: _Graph, name: str, placed: Placed) -> None:
     levels = np.full((columns, blocks * size), 1 << (w.bits - 1), np.uint8)
     levels[:, : w.count] = _levels(w)
     each = 8 // w.bits
-    held = _bytes(levels, w.bits).reshape(columns, blocks, size // each)
-    parts = [graph.add(f"{name}_Q{w.bits}", "UINT8", held), graph.add(name + "_scale", "FLOAT", scales.reshape(-1))]
+    held = _bytes(levels, w.bits)
+    reading = graph.readers[name]
+    table = reading[0].op_type == "Gather"
+    held = held[:, : w.count // each] if table else held.reshape(columns, blocks, size // each)
+    parts = [
+        graph.add(f"{name}_Q{w.bits}", "UINT8", held),
+        graph.add(name + "_scale", "FLOAT", scales if table else scales.reshape(-1)),
+    ]
     if zero is not None:
         points = np.zeros((columns, -(-blocks // each) * each), np.uint8)
         points[:, :blocks] = zero
         parts.append(graph.add(name + "_zero_point", "UINT8", _bytes(points, w.bits)))
-    for node in graph.readers[name]:
-        inputs = [node.input[0], *parts]
-        if any(node.input[2:3]):
-            inputs += [""] * (5 - len(inputs)) + [node.input[2]]
-        made = helper.make_node(
-            "MatMulNBits", inputs, list(node.output), node.name, domain="com.microsoft", K=w.count, N=columns,
-            bits=w.bits, block_size=size,
-        )  # fmt: skip
+    for node in reading:
+        more: dict[str, Any] = {"bits": w.bits, "block_size": size}
+        if table:
+            kind, inputs = "GatherBlockQuantized", [parts[0], node.input[1], *parts[1:]]
+        else:
+            kind, inputs = "MatMulNBits", [node.input[0], *parts]
+            more |= {"K": w.count, "N": columns}
+            if any(node.input[2:3]):
+                inputs += [""] * (5 - len(inputs)) + [node.input[2]]
+        made = helper.make_node(kind, inputs, list(node.output), node.name, domain="com.microsoft", **more)
         node.CopyFrom(made)
 
 

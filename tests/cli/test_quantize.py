@@ -788,10 +788,10 @@ def test_activations_by_the_range_of_each_call(digits: Path, data: Path, tmp_pat
 
 
 def test_a_model_without_ranges_is_sent_to_dynamic_activations(tmp_path: Path, emberlet: Any) -> None:
-    text = f"""net (float[4, 3] x, bool c) => (float[4, 3] y) {WEIGHT}>
-    {{ y = If(c) <then_branch = a () => (float[4, 3] p) {{ p = MatMul(x, w) }},
-                  else_branch = b () => (float[4, 3] q) {{ q = Identity(x) }}> }}"""
-    model, samples = saved(text, tmp_path, x=RNG.normal(size=(3, 4, 3)).astype(np.float32), c=np.ones(3, bool))
+    text = """net (float[4, 4] x, bool c) => (float[4, 4] y) <float[4, 4] w = {1,2,3,4,-5,6,7,8,9,1,2,3,4,5,6,7}>
+    { y = If(c) <then_branch = a () => (float[4, 4] p) { p = MatMul(x, w) },
+                 else_branch = b () => (float[4, 4] q) { q = Identity(x) }> }"""
+    model, samples = saved(text, tmp_path, x=RNG.normal(size=(3, 4, 4)).astype(np.float32), c=np.ones(3, bool))
     words = ["quantize", model, "--calibration", samples, "--out", tmp_path / "out", "--time", "none", "--activations"]
     said = emberlet(*words)
     assert said.status == 2

@@ -12,6 +12,7 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
+from emberlet import codegen
 from emberlet.codegen.quantized.writing import Scheme
 from emberlet.errors import UnsupportedError
 from emberlet.host.cli.quantize.models import Source
@@ -196,3 +197,19 @@ def test_awq_of_float16_is_refused_in_files(tmp_path: Path) -> None:
     made, _ = gated(GATED.replace("float", "float16"), "qdq", tmp_path, "float16")
     with pytest.raises(UnsupportedError, match=r"\bw\b.*float32.*leave out"):
         made.final(Scheme(4, level=16, method="awq"))
+
+
+@pytest.mark.parametrize("mode", ["symmetric", "affine"])
+@pytest.mark.parametrize("bits, level", [(8, "channel"), (8, 16), (4, "channel"), (4, 16)])
+def test_look_ups_read_rows_of_few_bits(bits: int, level: Any, mode: str, tmp_path: Path) -> None:
+    """onnxruntime would dequantize a whole table in each call; emberlet reads the file as an embedding again."""
+    nodes = [helper.make_node("Gather", ["wte.weight", "tokens"], ["y"])]
+    tokens = value("tokens", ["n", 2], TensorProto.INT64)
+    made = source(nodes, [tokens], [value("y", ["n", 2, 48])], {"wte.weight": drawn(40, 48)}, "nbits", tmp_path)
+    given = np.array([[0, 39], [7, 7], [-1, 20]])
+    found = check(made, {"tokens": given}, Scheme(bits, mode, level))
+    assert [n.op_type for n in found.graph.node] == ["GatherBlockQuantized"]
+    again = codegen.load(found, "numpy")
+    assert "QuantizedEmbedding" in str(again)
+    wanted = onnxruntime.InferenceSession(found.SerializeToString()).run(None, {"tokens": given})[0]
+    np.testing.assert_array_equal(np.asarray(again(emberlet.asarray(given))), wanted)

@@ -1,5 +1,6 @@
-"""The quantized weights of an ONNX file: the integers that DequantizeLinear, MatMulNBits, QLinearConv, QLinearMatMul
-and QGemm read, with their scales and zero points, as float tensors that know their integers; and biases, as floats."""
+"""The quantized weights of an ONNX file: the integers that DequantizeLinear, GatherBlockQuantized, MatMulNBits,
+QLinearConv, QLinearMatMul and QGemm read, with their scales and zero points, as float tensors that know their integers;
+and biases, as floats."""
 
 from __future__ import annotations
 
@@ -21,8 +22,8 @@ from ..snapshot import Packed, Snapshot
 ENDING = re.compile(r"(_quantized|_[Qq]\d(G\d+)?|_DequantizeLinear_Output|_dequantized)$")
 # operator -> the inputs with the integers, the scale and the zero point
 READS = {
-    "DequantizeLinear": (0, 1, 2), "MatMulNBits": (1, 2, 3), "QLinearConv": (3, 4, 5), "QLinearMatMul": (3, 4, 5),
-    "QGemm": (3, 4, 5),
+    "DequantizeLinear": (0, 1, 2), "GatherBlockQuantized": (0, 2, 3), "MatMulNBits": (1, 2, 3),
+    "QLinearConv": (3, 4, 5), "QLinearMatMul": (3, 4, 5), "QGemm": (3, 4, 5),
 }  # fmt: skip
 BIASES = {"QLinearConv": 8, "QGemm": 6}  # operator -> the input with a bias
 INPUT_SCALE = 1  # of these
@@ -50,7 +51,7 @@ def join(found: Mapping[str, Snapshot], nodes: list[Reading]) -> None:
         if values is None or scale is None or (zero is None and any(node.inputs[at : at + 1])):
             continue
         if scale.dtype.is_float and values.real is None:
-            make = _of_nbits if node.kind == "MatMulNBits" else _of_integers
+            make = {"MatMulNBits": _of_nbits, "GatherBlockQuantized": _of_table}.get(node.kind, _of_integers)
             values.real = make(node, values, scale, zero)
         if scale.dtype.is_float:
             _join_bias(found, node, values, scale, zero)
@@ -153,30 +154,61 @@ def _of_floats(values: Snapshot, scale: Snapshot, along: int, block: int) -> Sna
 def _of_nbits(node: Reading, values: Snapshot, scale: Snapshot, zero: Snapshot | None) -> Snapshot | None:
     """The matrix (rows, columns) that MatMulNBits multiplies by."""
     columns, rows, block = (node.ints.get(key, 0) for key in ("N", "K", "block_size"))
-    bits = node.ints.get("bits", 4)
-    if bits not in (2, 4, 8) or min(columns, rows, block) < 1 or any(node.inputs[4:5]):
+    if any(node.inputs[4:5]):
         return None
-    blocks, each = -(-rows // block), 8 // bits
-    size = min(block, -(-rows // each) * each)
-    if values.size != columns * blocks * block // each or scale.size != columns * blocks:
+    form = Blocks(columns, rows, block, node.ints.get("bits", 4), block)
+    return _of_blocks(form, (rows, columns), 1, values, scale, zero)
+
+
+def _of_table(node: Reading, values: Snapshot, scale: Snapshot, zero: Snapshot | None) -> Snapshot | None:
+    """The matrix whose rows GatherBlockQuantized reads."""
+    block, bits = node.ints.get("block_size", 128), node.ints.get("bits", 4)
+    if len(values.shape) != 2 or node.ints.get("gather_axis", 0) or node.ints.get("quantize_axis", 1) not in (1, -1):
         return None
-    sizes = {dtypes.uint8: columns * -(-blocks // each), dtypes.float32: columns * blocks}
+    rows, columns = values.shape[0], values.shape[1] * 8 // max(bits, 1)
+    if columns > block and columns % max(block, 1):
+        return None
+    form = Blocks(rows, columns, block, bits, min(block, columns))
+    return _of_blocks(form, (rows, columns), 0, values, scale, zero)
+
+
+class Blocks(NamedTuple):
+    """channels of so many weights each, in blocks of `block`, for each of which `stored` are in the file."""
+
+    channels: int
+    weights: int
+    block: int
+    bits: int
+    stored: int
+
+
+def _of_blocks(
+    form: Blocks, shape: tuple[int, int], axis: int, values: Snapshot, scale: Snapshot, zero: Snapshot | None
+) -> Snapshot | None:
+    channels, count, block, bits, stored = form
+    if bits not in (2, 4, 8) or min(channels, count, block) < 1:
+        return None
+    blocks, each = -(-count // block), 8 // bits
+    size = min(block, -(-count // each) * each)
+    if values.size != channels * blocks * stored // each or scale.size != channels * blocks:
+        return None
+    sizes = {dtypes.uint8: channels * -(-blocks // each), dtypes.float32: channels * blocks}
     if values.dtype is not dtypes.uint8 or (zero is not None and sizes.get(zero.dtype) != zero.size):
         return None
 
     def read() -> tuple[Tensor, Tensor, Tensor | None]:
-        levels = unpack_bits(values.tensor(), bits).reshape((columns, blocks, block))[:, :, :size]
-        return levels, scale.tensor().astype(dtypes.float32).reshape((columns, blocks)), None
+        levels = unpack_bits(values.tensor(), bits).reshape((channels, blocks, stored))[:, :, :size]
+        return levels, scale.tensor().astype(dtypes.float32).reshape((channels, blocks)), None
 
     def points() -> Tensor:
         if zero is None:
-            return scale.tensor().astype(dtypes.float32).reshape((columns, blocks)) * 0.0 + float(middle(bits))
-        found = zero.tensor().reshape((columns, -1))
+            return scale.tensor().astype(dtypes.float32).reshape((channels, blocks)) * 0.0 + float(middle(bits))
+        found = zero.tensor().reshape((channels, -1))
         if zero.dtype is dtypes.uint8:
             found = unpack_bits(found, bits)[:, :blocks]
         return found.astype(dtypes.float32)
 
-    return _real(values, (rows, columns), rows, Packed(1, bits, size, middle(bits), True, read, points))
+    return _real(values, shape, count, Packed(axis, bits, size, middle(bits), True, read, points))
 
 
 def middle(bits: int) -> int:

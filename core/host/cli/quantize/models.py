@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from ....backend import get_backend
 from ....errors import EmberletError, UnsupportedError
-from ....nn import Embedding
 from ....store.quantizing import is_large, layers_with_weights
 from ...extras import require
 from ...other_formats import refusal
@@ -177,9 +176,8 @@ class Source:
                 )
             placed = packing.Placed(layer.weight, hasattr(value.source, "matrix"))
             self._check_shared(held, users[held], packed, placed.is_same(weights.setdefault(held, placed)))
-            if isinstance(layer, Embedding):
-                tied = [copy for copy in packing.copies_of_table(self.proto, held) if copy not in users]
-                weights.update(dict.fromkeys(tied, placed._replace(turned=True)))
+            tied = [copy for copy in packing.copies_of_table(self.proto, held) if copy not in users]
+            weights.update(dict.fromkeys(tied, placed._replace(turned=True)))
             if "bias" in self.chosen.get(name, {}):
                 biases[origin_of(self.record[f"{name}.bias"]) or ""] = np.asarray(layer.bias.val(), np.float32)
         with refusing(self.files[0]):

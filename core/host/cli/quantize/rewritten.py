@@ -206,7 +206,8 @@ class Dynamic(Rewritten):
         had = {t.name for t in self.proto.graph.initializer}
         if all(t.name in had for t in self._proto((), True).graph.initializer):
             raise UnsupportedError(
-                f"{path}: no product or convolution has a constant float32 weight; leave out activations"
+                f"{path}: no product or convolution with a constant float32 weight multiplies each number of its input "
+                "four times or more; leave out activations"
             )
 
     def rewritten(self, proto: Any, keep: Collection[str], others: bool) -> Any:
