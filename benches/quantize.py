@@ -17,7 +17,8 @@ Both take and give NumPy arrays. Each row is a process of its own, with one thre
 processes), and so is each backend of the second table; the least time of a call counts. What takes longer than --limit
 seconds, or fails, is a dash with its reason below. Quantized models stay in .cache/quantize, under a digest of the
 float model, its samples and the sources that quantize. --floor writes how fast int8 can be on NumPy, and is, into
-docs/quantization.md (_quantize_floor.py), --ranges how much each method of calibration keeps (_quantize_ranges.py).
+docs/quantization.md (_quantize_floor.py), --ranges how much each method of calibration keeps (_quantize_ranges.py),
+--awq what AWQ keeps of small transformers (_quantize_awq.py).
 Writes benches/results/quantize.md; rows of models that are not
 measured stay. Its own processes run it with `--child`.
 """
@@ -41,6 +42,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import _quantize_awq
 import _quantize_floor
 import _quantize_ranges
 import numpy as np
@@ -559,6 +561,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument(
         "--ranges", action="store_true", help="only methods of calibration; writes docs/quantization.md"
     )
+    parser.add_argument("--awq", action="store_true", help="only AWQ; writes docs/quantization.md")
     parser.add_argument("--gpu", action="store_true", help="only emberlet's models on the GPU; writes quantize-NAME.md")
     for flag in FLAGS:
         parser.add_argument(f"--{flag}", action="store_true", help=argparse.SUPPRESS)
@@ -574,6 +577,9 @@ def main(argv: list[str] | None = None) -> int:
     for name in chosen:
         if name not in CASES:
             parser.error(f"there is no model {name!r}; there are {', '.join(CASES)}")
+    if options.awq:
+        _quantize_awq.write(options.out or ROOT / "docs" / "quantization.md")
+        return 0
     if options.floor or options.ranges:
         (floor if options.floor else ranges)(chosen, options)
         return 0
