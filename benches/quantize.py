@@ -19,8 +19,7 @@ seconds, or fails, is a dash with its reason below. Quantized models stay in .ca
 float model, its samples and the sources that quantize. --floor writes how fast int8 can be on NumPy, and is, into
 docs/quantization.md (_quantize_floor.py), --ranges how much each method of calibration keeps (_quantize_ranges.py),
 --awq what AWQ keeps of small transformers (_quantize_awq.py).
-Writes benches/results/quantize.md; rows of models that are not
-measured stay. Its own processes run it with `--child`.
+Writes benches/results/quantize.md; rows of models that are not measured stay. Its own processes run it with `--child`.
 """
 
 from __future__ import annotations

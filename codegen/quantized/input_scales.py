@@ -29,8 +29,8 @@ Places = list[tuple[str, int]]
 def scaled(model: ModelProto, factors: Mapping[str, Any], fixed: Collection[str] = ()) -> ModelProto:
     """A copy of a prepared model (`activations.prepared`) that computes the same with scaled inputs; the model itself
     without factors. factors: weight -> what each input of its products is multiplied by, float32 (inputs,). Weights
-    that something else reads, too, stay as they are. fixed: weights that hold quantized values already: no input is
-    scaled by multiplying them, and one of `factors` that would stay as it is is refused with UnsupportedError."""
+    that something else reads, too, stay as they are. fixed: weights that were quantized for their factors: nothing else
+    multiplies them, and if one of `factors` cannot be applied to them, this raises UnsupportedError."""
     import onnx
 
     if not factors:
@@ -60,7 +60,7 @@ class _Scaling:
             if products:
                 self.multiply(name, products[0][1], 1 / np.asarray(factor, np.float64))
             elif name in self.fixed:
-                why = "awq scales the inputs of products of matrices that alone read a weight of float32"
+                why = "awq needs a weight of float32 that only products of matrices read"
                 raise UnsupportedError(f"{name}: {why}; leave out onnx, or awq")
         before: dict[str, NodeProto] = {}
         for (x, raw), nodes in together.items():

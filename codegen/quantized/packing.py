@@ -8,7 +8,7 @@ onnxruntime 1.32 multiplies dequantized ones wrongly.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -58,7 +58,8 @@ def packed(model: ModelProto, weights: Mapping[str, Placed], form: str = "qdq") 
     and names it."""
     import onnx
 
-    factors = {name: np.asarray(s.val()) for name, (w, _) in weights.items() if (s := w.input_scale) is not None}
+    given = {name: np.asarray(s.val()) for name, (w, _) in weights.items() if (s := w.input_scale) is not None}
+    factors = {name: factor for name, factor in given.items() if (factor != 1).any()}
     found = onnx.ModelProto()
     found.CopyFrom(scaled(model, factors, weights))
     graph = _Graph(found.graph)
@@ -83,15 +84,15 @@ def packed(model: ModelProto, weights: Mapping[str, Placed], form: str = "qdq") 
     return found
 
 
-def copies_of_table(model: ModelProto, name: str) -> list[str]:
+def copies_of_table(model: ModelProto, read: Mapping[str, Sequence[NodeProto]], name: str) -> list[str]:
     """The initializers that hold a table transposed for the last product of a language model, see passes/tied.py; none
-    where the weight called `name` is no table."""
+    where the weight called `name` is no table. read: what reads each tensor."""
     from onnx import numpy_helper
 
-    constants = {t.name: t for t in model.graph.initializer}
-    table, read = constants[name], readers(model.graph)
     if all(n.op_type != "Gather" for n in read.get(name, ())):
         return []
+    constants = {t.name: t for t in model.graph.initializer}
+    table = constants[name]
     found = [
         t for t in constants.values()
         if list(t.dims) == list(table.dims)[::-1] and t.data_type == table.data_type

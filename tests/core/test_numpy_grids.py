@@ -48,6 +48,7 @@ def per_channel(x: Any) -> Any:
     return F.dequantize_linear(F.quantize_linear(x, scale, zero), scale, zero)
 
 
+EDGES = ((0, 0), (0, 0), (1, 1), (0, 2))
 PROGRAMS: dict[str, Callable[[Any], Any]] = {
     "once": rounded,
     "signed": lambda x: rounded(x, zero=-5, dtype="int8"),
@@ -77,6 +78,11 @@ PROGRAMS: dict[str, Callable[[Any], Any]] = {
     "zeros of any sign": lambda x: (rounded(x, 9.0) * -1.0, F.softmax(rounded(x)), F.layer_norm(rounded(x, 9.0))),
     "normalized": lambda x: rounded(normalized(x)),
     "normalized by nothing": lambda x: rounded(rounded(x) / F.sqrt(rounded(x) * 0.0 + 0.0)),
+    "padded with infinity": lambda x: rounded(F.pad(rounded(x), EDGES, value=-np.inf) * 0.0),
+    "padded with NaN": lambda x: rounded(F.pad(rounded(x), EDGES, value=np.nan)),
+    "sums beyond floats": lambda x: rounded(F.avg_pool(rounded(x) * 2e37, 3, stride=1) * 0.0),
+    "attention of scores beyond floats": lambda x: rounded(F.attention(*[rounded(x) * 1e19] * 3) * 0.0),
+    "rows looked up": lambda x: rounded((rounded(x) * 3e38)[:, :, [1, 0, 1]] * 0.0),
     "numbers beyond floats": lambda x: rounded(rounded(x) * 3e38 - rounded(x, OTHER) * 3e38),
 }
 

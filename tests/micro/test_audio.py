@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from array import array
+from inspect import signature
 
 import numpy as np
 import pytest
 from emberlet.micro.audio import LogMel, band_edges, mel
-from emberlet.micro.builder.audio import log_mel
+from emberlet.micro.builder.audio import filters, log_mel
 
 from tools.boards_in_qemu import EmulatedBoard
 from tools.micropython import Port
@@ -54,7 +55,7 @@ def test_every_port_computes_the_same(port_name: str, request: pytest.FixtureReq
     script = """
 import json, gc
 from array import array
-from emberlet.micro.audio import LogMel, band_edges, mel
+from emberlet.micro.audio import LogMel
 
 samples = array("h", ((i * i * 37 + i * 1103) % 20011 - 10000 for i in range(2048)))
 front, out = LogMel(hop=512), []
@@ -100,9 +101,19 @@ def test_samples_may_be_any_integers_but_no_floats() -> None:
             LogMel().push(floats)
 
 
+@pytest.mark.parametrize("chunk", [1, 13, 40, 47, 48])
+def test_the_size_of_chunks_makes_no_difference(chunk: int) -> None:
+    samples, due = chirp(3000, 100)[:960], LogMel(size=64, hop=48, count=4)
+    front, found = LogMel(size=64, hop=48, count=4), []
+    for k in range(0, 960, chunk):
+        if front.push(samples[k : k + chunk]):
+            found.append(list(front.features()))
+    assert found == frames(samples, due)
+
+
 BYTES = """
 from array import array
-from emberlet.micro.audio import LogMel, band_edges, mel
+from emberlet.micro.audio import LogMel
 from emberlet.micro.speech import MicroFrontend
 
 for front in (LogMel(), MicroFrontend()):
@@ -160,6 +171,21 @@ def test_bands_are_those_of_the_htk_scale() -> None:
     np.testing.assert_allclose(band_edges(11025, 256, 10, 100, 5000), exact, rtol=1e-9)
 
 
+@pytest.mark.parametrize("how", [{}, {"rate": 8000, "size": 256, "count": 20, "low": 30, "high": 3999}])
+def test_weights_of_bands_are_those_that_models_are_trained_with(how: dict[str, int]) -> None:
+    given = {"rate": 16000, "size": 512, "count": 32, "low": 60, "high": 7600} | how
+    exact = filters(**given)
+    front, at = LogMel(hop=128, **how), 0
+    for row, (first, count) in zip(exact, zip(front._edges[::2], front._edges[1::2], strict=True), strict=True):
+        found = np.zeros(len(row))
+        found[first : first + count] = front._weights[at : at + count]
+        at += count
+        assert np.abs(found - 64 * row)[row > 1 / 64].max(initial=0) <= 0.5
+        assert ((found > 0) == (row > 0)).all()
+        assert first > 0 and (found[row > 0] >= 1).all()
+    assert at == len(front._weights)
+
+
 def test_a_frame_is_complete_after_each_hop() -> None:
     front = LogMel(size=64, hop=48, count=4)
     assert [front.push([1] * n) for n in (48, 47, 1, 0, 40, 48, 8)] == [True, False, True, False, False, True, True]
@@ -178,6 +204,12 @@ def test_a_hop_is_at_least_one_and_at_most_a_frame(hop: int) -> None:
     with pytest.raises(ValueError, match=f"from 1 to 64, found {hop}"):
         LogMel(size=64, hop=hop, count=4)
     LogMel(size=64, hop=1, count=4)
+
+
+def test_a_front_end_is_that_of_the_features_that_models_are_trained_with_unless_said_otherwise() -> None:
+    due = {"rate": 16000, "size": 512, "hop": 256, "count": 32, "low": 60, "high": 7600}
+    for made in (LogMel, log_mel):
+        assert {n: p.default for n, p in signature(made).parameters.items() if p.default is not p.empty} == due
 
 
 COUNTED = """

@@ -78,11 +78,11 @@ def reference(
     return litert.answers({"m": file.written()}, {"m": given}, folder)["m"].reshape(frames, -1)
 
 
-def frames(samples: npt.NDArray[np.int16], **how: int) -> list[list[int]]:
+def frames(samples: npt.NDArray[np.int16], chunk: int = 0, **how: int) -> list[list[int]]:
     """Those of the device from the first whole frame on."""
     front, out = Mfcc(**how), []
-    for k in range(0, samples.size, front.hop):
-        if front.push(array("h", samples[k : k + front.hop].tolist())):
+    for k in range(0, samples.size, chunk or front.hop):
+        if front.push(array("h", samples[k : k + (chunk or front.hop)].tolist())):
             out.append(list(front.features()))
     return out[front.size // front.hop - 1 :]
 
@@ -163,6 +163,12 @@ def test_silence_is_that_of_tensorflow() -> None:
     silence = frames(np.zeros(1280, np.int16))[-1]
     assert silence[0] * Mfcc.unit == pytest.approx(np.sqrt(2 / 40) * 40 * np.log(1e-12), abs=1e-5)
     assert max(map(abs, silence[1:])) <= 4
+
+
+@pytest.mark.parametrize("chunk", [1, 77, 319])
+def test_the_size_of_chunks_makes_no_difference(chunk: int) -> None:
+    samples = sounds()["sweep"][:3200]
+    assert frames(samples, chunk)[-3:] == frames(samples)[-3:]
 
 
 @pytest.mark.parametrize("port_name", ["unix_port", "armhf_port", "wasm_port"])

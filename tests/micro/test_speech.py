@@ -88,6 +88,14 @@ def test_a_frame_is_complete_after_480_samples_and_then_after_each_hop() -> None
     assert [front.push([1] * n) for n in (320, 160)] == [False, True]
 
 
+def test_the_size_of_chunks_makes_no_difference() -> None:
+    samples, front, found = sound("voice", 3, 4000), MicroFrontend(), []
+    for k in range(0, 4000, 77):
+        if front.push(samples[k : k + 77]):
+            found.append(list(front.features()))
+    assert found == features(samples)
+
+
 def test_what_makes_no_sense_is_refused() -> None:
     for hop in (0, 481, 160.0, "abc", None):
         with pytest.raises(ValueError, match=f"an integer from 1 to 480, found {hop!r}"):

@@ -163,7 +163,8 @@ def _of_nbits(node: Reading, values: Snapshot, scale: Snapshot, zero: Snapshot |
 def _of_table(node: Reading, values: Snapshot, scale: Snapshot, zero: Snapshot | None) -> Snapshot | None:
     """The matrix whose rows GatherBlockQuantized reads."""
     block, bits = node.ints.get("block_size", 128), node.ints.get("bits", 4)
-    if len(values.shape) != 2 or node.ints.get("gather_axis", 0) or node.ints.get("quantize_axis", 1) not in (1, -1):
+    axes = node.ints.get("gather_axis", 0), node.ints.get("quantize_axis", 1)
+    if len(values.shape) != 2 or axes[0] not in (0, -2) or axes[1] not in (1, -1):
         return None
     rows, columns = values.shape[0], values.shape[1] * 8 // max(bits, 1)
     if columns > block and columns % max(block, 1):
@@ -173,7 +174,8 @@ def _of_table(node: Reading, values: Snapshot, scale: Snapshot, zero: Snapshot |
 
 
 class Blocks(NamedTuple):
-    """channels of so many weights each, in blocks of `block`, for each of which `stored` are in the file."""
+    """How a packed matrix lies in a file. weights: of each channel; block: how many of them share a scale; stored: how
+    many numbers the file has for a block, of which the last may be padding."""
 
     channels: int
     weights: int

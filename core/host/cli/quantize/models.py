@@ -163,7 +163,7 @@ class Source:
         weights: dict[str, Any] = {}
         biases: dict[str, Any] = {}
         packed = {name: layer for name, layer in layers_of(made).items() if hasattr(layer.weight, "scheme")}
-        initializers = {t.name for t in self.proto.graph.initializer}
+        initializers, read = {t.name for t in self.proto.graph.initializer}, graph_names.readers(self.proto.graph)
         users: dict[str | None, list[str]] = {}  # of each initializer
         for key, each in self.record.items():
             users.setdefault(origin_of(each), []).append(key.removesuffix(".weight"))
@@ -176,12 +176,11 @@ class Source:
                 )
             placed = packing.Placed(layer.weight, hasattr(value.source, "matrix"))
             self._check_shared(held, users[held], packed, placed.is_same(weights.setdefault(held, placed)))
-            tied = [copy for copy in packing.copies_of_table(self.proto, held) if copy not in users]
+            tied = [copy for copy in packing.copies_of_table(self.proto, read, held) if copy not in users]
             weights.update(dict.fromkeys(tied, placed._replace(turned=True)))
             if "bias" in self.chosen.get(name, {}):
                 biases[origin_of(self.record[f"{name}.bias"]) or ""] = np.asarray(layer.bias.val(), np.float32)
         with refusing(self.files[0]):
-            read = graph_names.readers(self.proto.graph)
             if any(len(read.get(held, ())) != 1 for held in biases):
                 raise UnsupportedError("a corrected bias is no initializer of its own; leave the bias uncorrected")
             proto = packing.packed(activations.with_values(self.proto, biases), weights, self.form or "")

@@ -16,8 +16,8 @@ _DEEPEST = 48  # calls that are followed back
 _MOST = 1e38  # what is larger may be infinite in float32, and NaN in what follows
 _SQUARED = 1e12  # sums of squares of what is less are finite
 _SLACK = 1.001  # of rounding
-# These give no larger numbers; clip may give its ends, pad what it fills with.
-_SAME = ("relu", "clip", "reshape", "permute", "expand", "slice", "take", "pad")
+# These give elements of a tensor, or their own bounds.
+_MOVES = ("relu", "clip", "reshape", "permute", "expand", "slice", "take", "pad")
 
 
 def largest(x: Any) -> float:
@@ -48,12 +48,8 @@ class _Magnitudes:
             return max(abs(float(n)) for n in args[1:3])
         if call.op == "level_table":
             return float(np.abs(args[1]).max())
-        if call.op == "take" or (call.op in _SAME and not [a for a in args[1:] if isinstance(a, (Value, Tensor))]):
-            given = {"clip": args[1:], "pad": args[2:]}.get(call.op, ())
-            ends = [abs(float(n)) for n in given if n is not None]
-            if any(map(math.isnan, ends)):
-                return math.inf
-            return max(self.of(args[0], depth), *(n for n in ends if n < math.inf), 0.0)
+        if call.op in _MOVES:
+            return self._of_elements(call.op, args, depth)
         if call.op == "pool" and args[0] == "max" and sees_elements(call):
             return self.of(args[1], depth)
         if call.op == "pool" and args[0] == "sum":
@@ -70,6 +66,16 @@ class _Magnitudes:
         if call.op in ("matmul", "linear"):
             return self._sums(depth, *args)
         return self._of_binary(args, depth) if call.op == "binary" else self._of_bounded(call, depth)
+
+    def _of_elements(self, op: str, args: tuple[Any, ...], depth: int) -> float:
+        """Of a tensor's elements, cut, moved or beside others."""
+        if op != "take" and any(isinstance(a, (Value, Tensor)) for a in args[1:]):
+            return math.inf
+        ends = {"clip": args[1:], "pad": args[2:]}.get(op, ())
+        sizes = [abs(float(n)) for n in ends if n is not None]
+        if any(map(math.isnan, sizes)) or (op == "pad" and sizes[0] == math.inf):
+            return math.inf
+        return max(self.of(args[0], depth), *(n for n in sizes if n < math.inf), 0.0)
 
     def _sums(self, depth: int, x: Any, weight: Any, bias: Any = None) -> float:
         """Of sums of products along the last axis of x."""
@@ -105,8 +111,8 @@ class _Magnitudes:
         scores = self._product(q, keys, depth) * q.shape[3] * abs(scale)
         if bias is not None or sink is not None or not keys.shape[2] or not scores < _MOST:
             return math.inf
-        largest_sum = self.of(values, depth) * keys.shape[2]
-        return largest_sum / keys.shape[2] * _SLACK if largest_sum < _MOST else math.inf
+        most = self.of(values, depth) * _SLACK
+        return most if most * keys.shape[2] < _MOST else math.inf
 
     def _normalized(self, args: tuple[Any, ...], depth: int) -> float:
         """Of a normal distribution's numbers, of which none is larger than the root of their number."""
