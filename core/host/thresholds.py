@@ -36,7 +36,6 @@ SMALL: dict[str, Any] = {
     # Products and convolutions have forms of their own.
     f"{_PLANS}bias:LARGE": 1,
     f"{_PLANS}channels_last:SHORT": 2,
-    f"{_PLANS}channels_last:POSITIONS": 2,
     f"{_PLANS}channels_last:REPEATED": 64,
     f"{_PLANS}depthwise:WIDEST": 3,
     f"{_PLANS}few_rows:LEAST": 8,
@@ -45,6 +44,11 @@ SMALL: dict[str, Any] = {
     f"{_PLANS}few_rows:are_faster_in_parts": lambda: True,  # as with the BLAS of other processors
     f"{_PLANS}layout:LARGE": 1,
     f"{_PLANS}windows:BLOCK": 200,
+    f"{_PLANS}winograd:BLOCK": 200,
+    f"{_PLANS}winograd:CHANNELS": 1,
+    f"{_PLANS}winograd:LARGE": 1,
+    f"{_PLANS}winograd:LINES": 1,
+    f"{_PLANS}winograd:POSITIONS": 2,
     f"{_PLANS}recurrences:_UNROLLED": 1,
     # Packed weights are unpacked in each call.
     f"{_PLANS}tracing:FOLDED": 256,

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from emberlet import functional as F
 from emberlet import nn
-from emberlet.host.numpy_backend.compile import compile
+from emberlet.host.numpy_backend.compile import compile, layout, winograd
 
 SCALE = np.float32(2.0**-13)  # sums that differ by one give other floats
 TERMS = {"of one product": 300, "of two halves": 900, "of no halves": 2600}
@@ -84,3 +84,42 @@ def test_convolutions(channels: int, kernel: int, stride: int, bias: bool, monke
     totals = np.einsum("nchwij,ocij->nohw", seen, weight.astype(np.int64))
     np.testing.assert_array_equal(found, rounded(totals + (shift.reshape(4, 1, 1) if bias else 0)))
     assert not whole
+
+
+LINE = (127, 127, 127)  # of weights that are the same in all columns, and channels: the largest sums of three lines
+# (weights, channels, height, whether four products of two lines are exact)
+TWO_LINES = [
+    (LINE, 28, 8, True), (LINE, 29, 8, False), ((127, -127, 127), 57, 6, True), ((127, -127, 127), 58, 6, False),
+    ((-128, 0, 0), 85, 7, True), ((-128, 0, 0), 86, 7, False), (None, 20, 9, True), (None, 400, 6, False),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("padding", [0, 1])
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize(("lines", "channels", "height", "fits"), TWO_LINES)
+def test_two_lines_at_a_time(
+    lines: Any, channels: int, height: int, fits: bool, bias: bool, padding: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(winograd, "LARGE", 0)
+    monkeypatch.setattr(winograd, "BLOCK", 0)
+    monkeypatch.setattr(winograd, "POSITIONS", 14)  # four lines of a result at a time
+    monkeypatch.setattr(layout, "LARGE", 0)
+    draw = np.random.default_rng(channels)
+    weight, shift = levels(draw, "int8", 5, channels, 3, 3), draw.integers(-99, 99, (5, 1, 1)).astype(np.int32)
+    if lines is not None:
+        weight[:] = np.array(lines)[:, None]
+    x = levels(draw, "uint8", 2, channels, height + 2 - 2 * padding, 7)
+    x[0, :, :, :4] = 255
+    x[1, :, ::2, :4], x[1, :, 1::2, :4] = 255, 0
+
+    def convolved(x: Any, weight: Any, shift: Any) -> Any:
+        total = F.conv_integer(x, weight, None, padding=padding)
+        return total + shift if bias else total
+
+    module, given = Sums(convolved, weight, shift), emberlet.asarray(x, device="numpy")
+    made = compile(module, given)
+    image = np.pad(x.astype(np.int64), ((0, 0), (0, 0), (padding, padding), (padding, padding)))
+    seen = np.lib.stride_tricks.sliding_window_view(image, (3, 3), (2, 3))
+    totals = np.einsum("nchwij,ocij->nohw", seen, weight.astype(np.int64)) + (shift if bias else 0)
+    np.testing.assert_array_equal(np.asarray(made(given)), rounded(totals))
+    assert (repr(made.plan()).count("matmul") >= 8) == fits

@@ -12,14 +12,13 @@ import numpy as np
 from ..elementwise import identity
 from ..storage import Array
 from ..windows import taps
-from . import depthwise, few_rows, windows
+from . import depthwise, few_rows, windows, winograd
 from .bias import in_product, with_ones
 from .layout import from_last, is_last, to_last
 from .steps import Writer
 from .tracing import Call
 
 SHORT = 64  # channels: with fewer, the bias is repeated for all positions, because its inner loop would be too short
-POSITIONS = 192  # minimum positions per product, because every product reads all the weights
 REPEATED = 1 << 16  # maximum elements of a repeated bias
 
 
@@ -38,6 +37,11 @@ def conv(w: Writer, call: Call) -> Any:
         target = to_last(result).reshape(-1, outputs)
     matrix = w.array(weight).reshape(outputs, -1, *kernel)
     row = None
+    if winograd.fits(call):
+        winograd.conv(w, call, image, result)
+        if result is not out:
+            w.copy(result, out)
+        return None
     if in_product(call):
         row = w.array(bias).reshape(1, outputs)
         if max(kernel) == 1:
@@ -93,7 +97,7 @@ def _by_lines(w: Writer, seen: Array, matrix: Array, target: Array, last: bool) 
     if batch * lines * line * rows <= max(windows.BLOCK, matrix.size):  # every part would read all the weights again
         few_rows.product(w, _filled(w, seen, rows, last), matrix, target)
         return
-    step = min(lines, max(windows.BLOCK // (rows * line), -(-POSITIONS // line)))
+    step = min(lines, max(windows.BLOCK // (rows * line), -(-winograd.POSITIONS // line)))
     for item, first in product(range(batch), range(0, lines, step)):
         key: tuple[Any, ...] = (slice(item, item + 1), ..., slice(first, first + step), *(slice(None),) * (rank - 1))
         columns = _filled(w, seen[key], rows, last)

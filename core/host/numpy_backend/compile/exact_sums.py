@@ -21,6 +21,19 @@ EXACT = 1 << 24
 Ends = tuple[int, int]
 
 
+class OfIntegers:
+    """The convolution of integers between ends, one of which is the case, by a weight of integers: the method of a
+    Call. What changes the weight of such a Call makes it another convolution."""
+
+    def __init__(self, weight: Tensor, ends: list[Ends]) -> None:
+        self.weight = weight
+        self.ends = ends
+
+    def __call__(self, *args: Any) -> Tensor:
+        found: Tensor = get_backend("numpy").conv(*args)
+        return found
+
+
 class _Sum(NamedTuple):
     """What a sum of integers is as floats: that of a product, or those of its two halves, which are added last, and the
     largest that each can be, or any sum of some of its terms."""
@@ -112,13 +125,16 @@ class _Sums:
             given = self.operand(x)
             if given is None or (len(cuts) > 1 and (grouped or count < 2)):
                 return
-            largest = [_largest(each, axes, given.ends) for each in weights]
+            largest = [largest_sum(each, axes, given.ends) for each in weights]
             if max(largest) < EXACT:
                 parts = []
                 for cut, each in zip(cuts, weights, strict=True):
                     part = given.value if len(cuts) == 1 else self._slice(given.value, channels, *cut)
-                    op = "conv" if conv else "matmul"
-                    parts.append(self.emit(op, (part, self.constant(each), *rest), call.results[0]))
+                    factor = self.constant(each)
+                    made = self.emit("conv" if conv else "matmul", (part, factor, *rest), call.results[0])
+                    if conv and made.call is not None:
+                        made.call.method = OfIntegers(factor, given.ends)
+                    parts.append(made)
                 self.floats[call.results[0]] = _Sum(parts, largest)
                 return
 
@@ -161,7 +177,7 @@ class _Sums:
             call.op, call.method, call.args = "reshape", self.backend.reshape, (first, x.shape)
 
 
-def _largest(weights: Array, axes: tuple[int, ...], ends: list[Ends]) -> float:
+def largest_sum(weights: Array, axes: tuple[int, ...], ends: list[Ends]) -> float:
     """The largest magnitude of a sum of products of weights along axes with numbers between ends, which lie around 0,
     or of some of these products."""
     positive = np.maximum(weights, 0).sum(axes, dtype=np.int64)
