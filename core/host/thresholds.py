@@ -30,7 +30,7 @@ SMALL: dict[str, Any] = {
     f"{_PLANS}blocks:BLOCK": 48,
     f"{_PLANS}blocks:FEWEST": 2,
     f"{_PLANS}blocks:ROWS": 2,
-    f"{_PLANS}steps:FAR": 64,
+    f"{_PLANS}repeated:FAR": 64,
     # Buffers are reserved by the system.
     f"{_PLANS}memory:RESERVED": 64,
     # Products and convolutions have forms of their own.

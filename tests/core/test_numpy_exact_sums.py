@@ -123,3 +123,50 @@ def test_two_lines_at_a_time(
     totals = np.einsum("nchwij,ocij->nohw", seen, weight.astype(np.int64)) + (shift if bias else 0)
     np.testing.assert_array_equal(np.asarray(made(given)), rounded(totals))
     assert (repr(made.plan()).count("matmul") >= 8) == fits
+
+
+# (image, kernel, dilation, padding)
+SMALL_IMAGES = [
+    ((9, 8), (3, 3), (1, 1), ((1, 1), (1, 1))), ((9, 10), (2, 3), (1, 2), ((0, 1), (2, 0))),
+    ((5, 4, 7), (3, 1, 2), (1, 1, 1), ((1, 1), (0, 0), (1, 0))), ((12, 11), (1, 3), (1, 1), ((0, 0), (0, 0))),
+    ((70, 3), (3, 3), (2, 1), ((0, 0), (0, 0))),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("shape", "kernel", "dilation", "padding"), SMALL_IMAGES)
+@pytest.mark.parametrize("bias", [False, True])
+def test_small_images(
+    shape: Any, kernel: Any, dilation: Any, padding: Any, bias: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EMBERLET_PLANS", "always")
+    draw, rank = np.random.default_rng(shape[0]), len(shape)
+    weight = levels(draw, "int8", 6, 5, *kernel)
+    shift = draw.integers(-99, 99, (6, *(1,) * rank)).astype(np.int32)
+    x = levels(draw, "uint8", 1, 5, *shape)
+    image = np.pad(x.astype(np.int64) - 9, ((0, 0), (0, 0), *padding))
+    span = [d * (k - 1) + 1 for k, d in zip(kernel, dilation, strict=True)]
+    seen = np.lib.stride_tricks.sliding_window_view(image, span, tuple(range(2, 2 + rank)))
+    seen = seen[(..., *(slice(None, None, d) for d in dilation))]
+    windows = seen.reshape(*seen.shape[: 2 + rank], -1)
+    totals = np.einsum("nc...k,ock->no...", windows, weight.reshape(6, 5, -1).astype(np.int64)) + (shift if bias else 0)
+    row = draw.integers(-9, 9, totals.shape[-1]).astype(np.float32)
+    column = np.arange(1, 7, dtype=np.float32).reshape(6, *(1,) * rank)
+
+    class Chain(nn.Module):
+        """Of elementwise steps whose operands lie in different ways."""
+
+        def __init__(self) -> None:
+            given = [emberlet.asarray(v, device="numpy") for v in (weight, shift, row, column)]
+            self.held = [nn.Param(v) for v in given]
+
+        def forward(self, x: Any) -> Any:
+            weight, shift, row, column = (p.val() for p in self.held)
+            total = F.conv_integer(x, weight, 9, dilation=dilation, padding=padding)
+            first = ((total + shift if bias else total).astype("float32") * column).clip(-4000.0, 9000.0)
+            return first, (first + row) * column + first
+
+    given = emberlet.asarray(x, device="numpy")
+    first, second = compile(Chain(), given)(given)
+    wanted = (totals.astype(np.float32) * column).clip(-4000, 9000)
+    np.testing.assert_array_equal(np.asarray(first), wanted)
+    np.testing.assert_array_equal(np.asarray(second), (wanted + row) * column + wanted)

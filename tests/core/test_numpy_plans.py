@@ -8,7 +8,7 @@ import emberlet
 import numpy as np
 import pytest
 from emberlet import functional as F
-from emberlet.host.numpy_backend.compile import blocks, compile, memory, steps
+from emberlet.host.numpy_backend.compile import blocks, compile, memory, repeated, steps
 from emberlet.host.numpy_backend.compile.plan import Plan
 from emberlet.host.numpy_backend.compile.steps import Step
 from support.rows import every
@@ -39,7 +39,7 @@ def test_constants_of_blocks_broadcast(shape: tuple[int, ...]) -> None:
         for name, small in (("BLOCK", 256), ("LONG", 4)):
             patch.setattr(blocks, name, small)
         for name in ("REPEATED", "FAR"):
-            patch.setattr(steps, name, 4)
+            patch.setattr(repeated, name, 4)
         plan = compile(lambda x: F.relu(x * scale + shift), x)
     made = plan.plan()
     assert isinstance(made, Plan) and len(made.steps) > 3, "it is not cut"

@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 from ..storage import Array
-from .memory import Buffers
+from .memory import Buffer, Buffers
 from .steps import Step, arrays_in, part
 
 BLOCK = 1 << 17  # bytes of each array that a block covers
@@ -155,3 +155,26 @@ def _part(x: Array, rank: int, place: tuple[slice, ...], inner: Array | None, sm
         return inner[small].view(x.dtype)  # steps may take the same bits for numbers of another kind
     missing = rank - x.ndim
     return part(x, tuple(key if x.shape[i] > 1 else slice(None) for i, key in enumerate(place[missing:])))
+
+
+def lifetimes(steps: list[list[Step]], buffers: Buffers, inputs: list[Array], roots: list[Array]) -> None:
+    """Between which groups of steps each buffer is needed. Inputs are there from the start, results to the end."""
+
+    def seen(array: Array, at: int) -> None:
+        buffer: Buffer | None = buffers.of(array)
+        if buffer is not None:
+            if buffer.last < 0:
+                buffer.first = at
+            buffer.first = min(buffer.first, at)
+            buffer.last = max(buffer.last, at)
+
+    for array in inputs:
+        seen(array, 0)
+    for at, group in enumerate(steps, 1):
+        for step in group:
+            for array in arrays_in(step.args):
+                seen(array, at)
+            for array in step.writes:
+                seen(array, at)
+    for array in roots:
+        seen(array, len(steps) + 1)

@@ -12,7 +12,7 @@ import numpy as np
 from ..elementwise import identity
 from ..storage import Array
 from ..windows import taps
-from . import depthwise, few_rows, windows, winograd
+from . import depthwise, few_rows, runs, windows, winograd
 from .bias import in_product, with_ones
 from .layout import from_last, is_last, to_last
 from .steps import Writer
@@ -25,6 +25,8 @@ REPEATED = 1 << 16  # maximum elements of a repeated bias
 def conv(w: Writer, call: Call) -> Any:
     value = call.results[0]
     if value not in w.last:
+        if runs.conv(w, call):
+            return None
         return depthwise.conv(w, call) if depthwise.by_lines(call) else windows.conv(w, call)
     x, weight, bias, stride, padding, dilation, _ = call.args
     outputs, _, *kernel = weight.shape

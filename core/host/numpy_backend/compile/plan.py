@@ -13,14 +13,14 @@ from ....tensor import Tensor
 from .. import NumpyBackend
 from ..storage import Array, numpy_dtype
 from . import counts, exact_sums, grids, merging, relus, requantizing, rows, scales
-from .blocks import grouped
+from .blocks import grouped, lifetimes
 from .calling import called, quiet
 from .layout import channels_last
 from .lowering import lower
 from .memory import Memory, address
 from .paying import converted, pays
 from .spread import spread_scales
-from .steps import Step, Writer, lifetimes
+from .steps import Step, Writer
 from .tracing import Tracing, Value, assembled, trace
 
 _copy = np.copyto  # an attribute of a module takes longer

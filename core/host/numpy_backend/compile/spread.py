@@ -7,7 +7,8 @@ import numpy as np
 
 from ..storage import Array
 from .memory import Buffers
-from .steps import FAR, REPEATED, SHORT, Step, arrays_in
+from .repeated import FAR, REPEATED, SHORT
+from .steps import Step, arrays_in
 
 
 def spread_scales(steps: list[Step], buffers: Buffers, kept: list[Array]) -> None:

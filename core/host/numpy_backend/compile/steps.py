@@ -15,12 +15,10 @@ from ..storage import WIDE, Array, numpy_dtype
 from .bias import on_image, on_row
 from .depthwise import border
 from .layout import from_last, in_order, is_last, to_last
-from .memory import Buffer, Buffers
+from .memory import Buffers
 from .operands import needed_calls
+from .repeated import repeated
 from .tracing import Call, Value
-
-REPEATED = 1 << 15  # maximum bytes of a constant that is repeated
-SHORT, FAR = 32, 1 << 18  # of a row of at most as many elements, which takes NumPy three times as long
 
 
 class Step:
@@ -97,6 +95,7 @@ class Writer:
         # Columns of convolutions that are there, by operand, kernel, stride, padding and dilation.
         self.columns: dict[Any, Array] = {}
         self._with_row: dict[Value, Array] = {}
+        self._gaps: dict[Any, Array] = {}  # parts of arrays of which nothing else is read -> these arrays
         self.unsigned: dict[Value, bool] = {}  # what grids.py knows of the signs of zeros
         needed = needed_calls(trace)
         self.calls = [c for c in trace.calls if c in needed]
@@ -198,7 +197,26 @@ class Writer:
 
     def _dense(self, array: Array, value: Value) -> bool:
         """Whether an array lies as a new one for the Value would."""
-        return (to_last(array) if value in self.last else array).flags.c_contiguous
+        lies = (to_last(array) if value in self.last else array).flags.c_contiguous
+        return lies or _place(array) in self._gaps
+
+    def between_gaps(self, whole: Array, shape: tuple[int, ...]) -> Array:
+        """The first elements of each axis of an array of which nothing else is read: elementwise steps may change all
+        of it, since one run of memory takes less time than many short lines."""
+        found = part(whole, tuple(slice(0, n) for n in shape))
+        self._gaps[_place(found)] = whole
+        return found
+
+    def _without_gaps(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The arguments of an elementwise step with what lies in the gaps of the last one, if the others allow that."""
+        whole = self._gaps[_place(args[-1])]
+        found = [self._gaps.get(_place(x), x) if isinstance(x, np.ndarray) else x for x in args]
+        for x in found:
+            if isinstance(x, np.ndarray) and x.shape != whole.shape:
+                sizes = zip(x.shape[::-1], whole.shape[::-1], strict=False)
+                if x.ndim > whole.ndim or any(n not in (1, m) for n, m in sizes):
+                    return args
+        return tuple(found)
 
     def _wants_row(self, value: Value) -> bool:
         """Whether a row of 1 behind the channels spares a convolution its bias."""
@@ -296,27 +314,17 @@ class Writer:
         if self.last and is_last(args[-1]):
             rank = args[-1].ndim
             args = tuple(in_order(a, rank) if isinstance(a, np.ndarray) else a for a in args)
+        if self._gaps and _place(args[-1]) in self._gaps:
+            args = self._without_gaps(args)
         if self.repeats and isinstance(function, np.ufunc):
             if args[-1].size == 1:  # NumPy takes 0.8 µs less in one axis
                 args = tuple(a.reshape(1) if isinstance(a, np.ndarray) and a.ndim > 1 else a for a in args)
-            args = (*(self._repeated(a, args[-1], function in _EXTREMES) for a in args[:-1]), args[-1])
+            each = function in _EXTREMES
+            args = (*(repeated(a, args[-1], each, self.buffers) for a in args[:-1]), args[-1])
         if function is np.negative:
             # NumPy 2.4 negates wrongly where elements lie 16 bytes apart and the results have gaps.
             function, args = np.multiply, (args[0], np.array(-1).astype(args[1].dtype), args[1])
         self.steps.append(Step(_INTO.get(function, function), args, (args[-1],), args[-1]))
-
-    def _repeated(self, x: Any, out: Array, numbers: bool) -> Any:
-        """A constant as it broadcasts over a small result: NumPy takes longer for many short rows than for one. Over a
-        large one it is as long as a block (blocks.py). numbers: whether to repeat a single number, too."""
-        if numbers and isinstance(x, np.generic):
-            x = np.asarray(x)
-        if not isinstance(x, np.ndarray) or x.size < 2 - numbers or x.shape == out.shape:
-            return x
-        if out.size * x.itemsize > (FAR if 1 < x.size == x.shape[-1] <= SHORT else REPEATED):
-            return x
-        if self.buffers.of(x) is not None or not out.flags.c_contiguous:
-            return x
-        return np.broadcast_to(x, out.shape).copy()
 
     def copy(self, source: Array, target: Array) -> None:
         """Copy elements, unless they lie there already."""
@@ -370,33 +378,10 @@ def copy_cast(x: Array, out: Array) -> None:
     np.copyto(out, x, casting="unsafe")
 
 
+def _place(x: Array) -> tuple[Any, ...]:
+    """Which elements of memory an array is."""
+    return x.shape, x.strides, x.dtype, x.__array_interface__["data"][0]
+
+
 def _same(a: Array, b: Array) -> bool:
-    return (
-        a.shape == b.shape
-        and a.strides == b.strides
-        and a.dtype == b.dtype
-        and a.__array_interface__["data"] == b.__array_interface__["data"]
-    )
-
-
-def lifetimes(steps: list[list[Step]], buffers: Buffers, inputs: list[Array], roots: list[Array]) -> None:
-    """Between which groups of steps each buffer is needed. Inputs are there from the start, results to the end."""
-
-    def seen(array: Array, at: int) -> None:
-        buffer: Buffer | None = buffers.of(array)
-        if buffer is not None:
-            if buffer.last < 0:
-                buffer.first = at
-            buffer.first = min(buffer.first, at)
-            buffer.last = max(buffer.last, at)
-
-    for array in inputs:
-        seen(array, 0)
-    for at, group in enumerate(steps, 1):
-        for step in group:
-            for array in arrays_in(step.args):
-                seen(array, at)
-            for array in step.writes:
-                seen(array, at)
-    for array in roots:
-        seen(array, len(steps) + 1)
+    return _place(a) == _place(b)

@@ -26,9 +26,10 @@ from .....sizes.polynomial import atom_values, broken
 from .....tensor import Tensor
 from ... import NumpyBackend
 from ...storage import Array, numpy_dtype
+from ..blocks import lifetimes
 from ..lowering import lower
 from ..memory import Buffer
-from ..steps import Step, Writer, lifetimes
+from ..steps import Step, Writer
 from ..tracing import assembled
 from .arguments import Finder, changes
 from .bound import Bound
