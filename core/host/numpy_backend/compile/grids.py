@@ -286,11 +286,12 @@ def from_levels(w: Writer, call: Call) -> Any:
     """(x - zero) * scale, in the result's array."""
     x, zero, scale = call.args
     point = number(zero, 0.0)
-    if type(scale) is Value or point is None or scale.dtype is not float32:
+    if point is None or scale.dtype is not float32:
         return False
     out = w.out(call.results[0])
     w.map(copy_cast, w.array(x), out)
     if point:
         w.map(np.subtract, out, out.dtype.type(point), out)
-    w.map(np.multiply, out, scale.data, out)
+    if number(scale) != 1.0:
+        w.map(np.multiply, out, w.array(scale), out)
     return None

@@ -10,7 +10,7 @@ from ....backend.tracing import Trace
 from ....tensor import Tensor
 from .tracing import Call, Value
 
-_PURE = ("unary", "binary", "where", "cast", "reduce", "to_levels", "range_levels")
+_PURE = ("unary", "binary", "where", "cast", "reduce", "to_levels", "range_levels", "checked")
 
 
 def merge(trace: Trace) -> None:
