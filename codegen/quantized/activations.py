@@ -18,99 +18,13 @@ from emberlet.errors import UnsupportedError
 from emberlet.host.quantization.calibration import Range, grid_of
 
 from .floats import FUSED, MOVING, OTHERS, PRODUCTS, between, integers, masked, sensitive
-from .graph_names import Unused, drop_unused, keep_only, names_read, readers
+from .graph_names import Unused, drop_unused, readers
 from .levels import Levels, levels_of
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto
 
-QUANTIZED = {"QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear", "QLinearConv", "QLinearMatMul",
-             "ConvInteger", "MatMulInteger", "DynamicQuantizeLSTM"}  # fmt: skip
 ONLY_BOARDS = {"ConvTranspose"}  # which others multiply as floats
-OPSET = 13  # the first with a scale for each channel
-
-
-def prepared(model: ModelProto) -> ModelProto:
-    """A copy with opset 13 or later, constants as initializers, batch norms folded into convolutions, and without
-    nodes whose results nobody reads. Raises UnsupportedError for a model that cannot be converted, or is quantized
-    already."""
-    import onnx
-    from onnx import numpy_helper
-
-    found = onnx.ModelProto()
-    found.CopyFrom(model)
-    if any(n.op_type in QUANTIZED for n in found.graph.node):
-        raise UnsupportedError("the model is quantized already; quantize the float model that it was made from")
-    found.ir_version = max(found.ir_version, 4)  # before, every initializer was an input too
-    found = with_opset(found, OPSET)
-    graph = found.graph
-    given = {t.name for t in graph.initializer}
-    keep_only(graph.input, [i.name not in given for i in graph.input])
-    read = {o.name for o in graph.output}
-    live = []
-    for node in reversed(graph.node):
-        live.append(not read.isdisjoint(node.output))
-        if live[-1]:
-            read.update(names_read([node]))
-    keep_only(graph.node, live[::-1])
-    for node in graph.node:
-        value = next((a.t for a in node.attribute if a.name == "value"), None) if node.op_type == "Constant" else None
-        if value is not None:
-            graph.initializer.add().CopyFrom(value)
-            graph.initializer[-1].name = node.output[0]
-    given = {t.name for t in graph.initializer}
-    keep_only(graph.node, [n.op_type != "Constant" or n.output[0] not in given for n in graph.node])
-    _fold_batch_norms(graph, numpy_helper)
-    return found
-
-
-def with_opset(model: ModelProto, opset: int) -> ModelProto:
-    """The model, converted to this opset if it has an earlier one. Raises UnsupportedError."""
-    from onnx import version_converter
-
-    own = max((o.version for o in model.opset_import if o.domain in ("", "ai.onnx")), default=1)
-    if own >= opset:
-        return model
-    try:
-        return version_converter.convert_version(model, opset)
-    except Exception as error:  # the converter raises RuntimeError and others of its own
-        raise UnsupportedError(f"opset {own} cannot be converted to {opset}: {error}") from None
-
-
-def _fold_batch_norms(graph: GraphProto, helper: Any) -> None:
-    constants = {t.name: t for t in graph.initializer}
-    uses, outputs = readers(graph), {o.name for o in graph.output}
-    by_output = {o: n for n in graph.node for o in n.output}
-    wanted = [True] * len(graph.node)
-    unused = Unused(graph)
-    for i, node in enumerate(graph.node):
-        before = by_output.get(node.input[0]) if node.op_type == "BatchNormalization" else None
-        if (
-            before is None or before.op_type != "Conv" or len(uses[node.input[0]]) != 1
-            or node.input[0] in outputs or any(a.name == "training_mode" and a.i for a in node.attribute)
-            or any(name not in constants for name in (before.input[1], *before.input[2:], *node.input[1:]))
-            or len(uses[before.input[1]]) != 1 or constants[before.input[1]].data_type != 1
-        ):  # fmt: skip
-            continue
-        gain, shift, mean, var = (helper.to_array(constants[n]).astype(np.float64) for n in node.input[1:5])
-        epsilon = next((a.f for a in node.attribute if a.name == "epsilon"), 1e-5)
-        factor = gain / np.sqrt(var + epsilon)
-        weight = helper.to_array(constants[before.input[1]])
-        bias = helper.to_array(constants[before.input[2]]) if len(before.input) > 2 else np.zeros(len(mean))
-        constants[before.input[1]].CopyFrom(
-            helper.from_array(_narrow(weight * factor.reshape(-1, *[1] * (weight.ndim - 1))), before.input[1])
-        )
-        name = unused.stem(before.input[1], ".bias") + ".bias"
-        graph.initializer.append(helper.from_array(_narrow((bias - mean) * factor + shift), name))
-        del before.input[2:]
-        before.input.append(name)
-        before.output[0] = node.output[0]
-        wanted[i] = False
-    keep_only(graph.node, wanted)
-
-
-def _narrow(x: Any) -> Any:
-    return np.asarray(x, np.float32)
 
 
 def tensors(model: ModelProto) -> list[str]:

@@ -33,7 +33,7 @@ FEWEST = 4  # multiplications of each number: with fewer, its range and rounding
 def quantized(
     model: ModelProto, keep: Collection[str] = (), chosen: Mapping[tuple[str, int], Levels] = {}
 ) -> ModelProto:  # fmt: skip
-    """A copy of the prepared model (activations.py) in which every product and convolution with a constant float32
+    """A copy of the prepared model (preparing.py) in which every product and convolution with a constant float32
     weight multiplies integers, in branches and bodies, too, if it multiplies each number of its input FEWEST times at
     least. keep: names of weights whose operators stay in floats; chosen: the integers of weights, by name and axis of
     outputs, which are else the nearest. Raises UnsupportedError if it is no valid ONNX."""
@@ -73,7 +73,7 @@ class _Writer:
     def rewrite(self, graph: GraphProto, outer: Mapping[str, TensorProto]) -> None:
         """outer: the constants that enclosing graphs have."""
         own = {i.name for i in graph.input} | {o for node in graph.node for o in node.output}  # they hide outer names
-        constants = {**{name: t for name, t in outer.items() if name not in own}, **_constants(graph)}
+        constants = {name: t for name, t in outer.items() if name not in own} | {t.name: t for t in graph.initializer}
         made = {o: node for node in graph.node for o in node.output}
         ranges: dict[str, list[str]] = {}  # what DynamicQuantizeLinear makes of each input
         nodes: list[NodeProto] = []
@@ -176,19 +176,7 @@ def _multiplications(node: NodeProto, w: NDArray[Any]) -> float:
     return w.size / (w.shape[1] * options.get("group", 1) * prod(options.get("strides", ())))
 
 
-def _constants(graph: GraphProto) -> dict[str, TensorProto]:
-    """The constants of a graph by name: its initializers, and those that nodes of branches hold."""
-    found = {t.name: t for t in graph.initializer}
-    for node in graph.node:
-        value = next((a.t for a in node.attribute if a.name == "value"), None) if node.op_type == "Constant" else None
-        if value is not None:
-            found[node.output[0]] = value
-    return found
-
-
 def _drop_dead(graph: GraphProto) -> None:
-    """Drop the constants and movements of weights that nothing reads any more."""
-    outputs = {o.name for o in graph.output}
-    for kind in ("Transpose", "Constant"):
-        read = {*names_read(graph.node)} | outputs
-        keep_only(graph.node, [n.op_type != kind or not read.isdisjoint(n.output) for n in graph.node])
+    """Drop the movements of weights that nothing reads any more."""
+    read = {*names_read(graph.node)} | {o.name for o in graph.output}
+    keep_only(graph.node, [n.op_type != "Transpose" or not read.isdisjoint(n.output) for n in graph.node])

@@ -41,7 +41,7 @@ class Pair(NamedTuple):
 
 
 def equalized(model: ModelProto) -> ModelProto:
-    """A copy of a prepared model (`activations.prepared`) that computes the same with equalized weights."""
+    """A copy of a prepared model (`preparing.prepared`) that computes the same with equalized weights."""
     import onnx
     from onnx import numpy_helper
 

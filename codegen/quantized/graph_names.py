@@ -29,6 +29,15 @@ def names_in(graph: GraphProto) -> Iterator[str]:
             yield from names_in(inner)
 
 
+def names_defined(graph: GraphProto) -> Iterator[str]:
+    """The names of the values that a graph, its branches and its bodies have, once for each."""
+    yield from (v.name for values in (graph.input, graph.initializer) for v in values)
+    for node in graph.node:
+        yield from node.output
+        for inner in graphs_of(node):
+            yield from names_defined(inner)
+
+
 class Unused:
     """Makes names that the graph does not use yet."""
 

@@ -27,7 +27,7 @@ Places = list[tuple[str, int]]
 
 
 def scaled(model: ModelProto, factors: Mapping[str, Any], fixed: Collection[str] = ()) -> ModelProto:
-    """A copy of a prepared model (`activations.prepared`) that computes the same with scaled inputs; the model itself
+    """A copy of a prepared model (`preparing.prepared`) that computes the same with scaled inputs; the model itself
     without factors. factors: weight -> what each input of its products is multiplied by, float32 (inputs,). Weights
     that something else reads, too, stay as they are. fixed: weights that were quantized for their factors: nothing else
     multiplies them, and if one of `factors` cannot be applied to them, this raises UnsupportedError."""

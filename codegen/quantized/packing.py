@@ -18,9 +18,9 @@ from emberlet.nn.quantized_weight import QuantizedWeight
 
 from ..checkpoint_names import is_parameter_name
 from ..emit.names import Names
-from .activations import with_opset
 from .graph_names import drop_unused, names_in, readers, rename_inputs
 from .input_scales import scaled
+from .preparing import with_opset
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto, TensorProto

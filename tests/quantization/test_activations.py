@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 import pytest
 from emberlet import codegen
-from emberlet.codegen.quantized import activations
+from emberlet.codegen.quantized import activations, preparing
 from emberlet.errors import UnsupportedError
 from emberlet.host.quantization.calibration import Observed, range_of
 from support.onnx_models import parse
@@ -45,7 +45,7 @@ def close(a: Any, b: Any, share: float) -> None:
     ("name", "share"), [("residual_cnn", 0.1), ("gpt", 0.1), ("audio_frontend", 0.05), ("transformer_encoder", 0.1)]
 )
 def test_a_network_in_8_bits_is_onnxruntimes_and_near_the_float_one(name: str, share: float) -> None:
-    model = activations.prepared(onnx.load(MODELS / name / "model.onnx"))
+    model = preparing.prepared(onnx.load(MODELS / name / "model.onnx"))
     with np.load(next((MODELS / name).glob("case*.npz"))) as held:
         given = {key.removeprefix("in_"): held[key] for key in held.files if key.startswith("in_")}
     spans = ranges(model, given)
@@ -73,7 +73,7 @@ net (float[n, 3] x) => (float[n, 2] y)
 
 
 def test_a_transposed_weight_and_an_added_bias_belong_to_the_product() -> None:
-    model = activations.prepared(parse(MATMUL))
+    model = preparing.prepared(parse(MATMUL))
     assert activations.tensors(model) == ["x", "y"]
     x = np.random.default_rng(0).normal(size=(50, 3)).astype(np.float32)
     small = activations.quantized(model, ranges(model, {"x": x}))
@@ -100,7 +100,7 @@ def test_weights_and_biases_of_several_products_serve_all_under_names_that_are_f
         array = draw.normal(size=(8, 8)).astype(np.float32)
         model.graph.initializer.append(onnx.numpy_helper.from_array(array, name))
     given = {"x": draw.normal(size=(4, 8)).astype(np.float32)}
-    model = activations.prepared(model)
+    model = preparing.prepared(model)
     small = activations.quantized(model, ranges(model, given))
     names = [t.name for t in small.graph.initializer]
     assert len(names) == len(set(names))
@@ -118,7 +118,7 @@ def test_a_batch_norm_is_folded_into_its_convolution() -> None:
     w = np.random.default_rng(1).normal(size=(2, 1, 3, 3)).astype(np.float32)
     model.graph.initializer.append(onnx.numpy_helper.from_array(w, "w"))
     x = {"x": np.random.default_rng(2).normal(size=(1, 1, 5, 5)).astype(np.float32)}
-    folded = activations.prepared(model)
+    folded = preparing.prepared(model)
     assert [n.op_type for n in folded.graph.node] == ["Conv"]
     np.testing.assert_allclose(outputs(folded, x)["y"], outputs(model, x)["y"], rtol=1e-5, atol=1e-5)
 
@@ -129,7 +129,7 @@ def test_what_logarithms_are_taken_of_stays_in_float() -> None:
     { h = MatMul(x, w)
       s = Add(h, e)
       y = Log(s) }"""
-    assert activations.tensors(activations.prepared(parse(text))) == ["x"]
+    assert activations.tensors(preparing.prepared(parse(text))) == ["x"]
 
 
 NORMED = """net (float[n, 8] x) => (float[n, 8] y)
@@ -162,7 +162,7 @@ def test_integers_pass_between_products_and_norms_read_floats(norm: str, wanted:
     for name, shape in (("g", (8,)), ("one", (1,))):
         model.graph.initializer.append(onnx.numpy_helper.from_array(np.ones(shape, np.float32), name))
     given = {"x": draw.normal(size=(64, 8)).astype(np.float32)}
-    model = activations.prepared(model)
+    model = preparing.prepared(model)
     small = activations.quantized(model, ranges(model, given))
     rounded = [n.input[0].removesuffix("_float") for n in small.graph.node if n.op_type == "QuantizeLinear"]
     assert sorted(rounded) == sorted(wanted)
@@ -178,7 +178,7 @@ def test_a_transposed_convolution_between_norms_has_an_input_in_float() -> None:
     for name, array in (("w", draw.normal(size=(4, 4, 2, 2))), ("g", np.ones(4)), ("b", np.zeros(4))):
         model.graph.initializer.append(onnx.numpy_helper.from_array(array.astype(np.float32), name))
     given = {"x": draw.normal(size=(1, 4, 6, 6)).astype(np.float32)}
-    model = activations.prepared(model)
+    model = preparing.prepared(model)
     small = activations.quantized(model, ranges(model, given))
     assert "QuantizeLinear" not in {n.op_type for n in small.graph.node}
     assert onnx.TensorProto.INT8 in {t.data_type for t in small.graph.initializer}
@@ -200,19 +200,19 @@ def test_classes_that_a_bias_masks_leave_the_steps_to_the_others(product: str, m
     for name, array in (("v", draw.normal(size=(8, 16))), ("w", draw.normal(size=(16, 5)) / 4), ("b", bias)):
         model.graph.initializer.append(onnx.numpy_helper.from_array(array.astype(np.float32), name))
     given = {"x": draw.normal(size=(64, 8)).astype(np.float32)}
-    model = activations.prepared(model)
+    model = preparing.prepared(model)
     assert activations.tensors(model) == ["x", "h"]
     found, want = outputs(activations.quantized(model, ranges(model, given)), given)["y"], outputs(model, given)["y"]
     close(want, found, 0.05)
     assert (found.argmax(1) == want.argmax(1)).mean() > 0.95
 
 
-@pytest.mark.parametrize("operator", sorted(activations.QUANTIZED))
+@pytest.mark.parametrize("operator", sorted(preparing.QUANTIZED))
 def test_a_quantized_model_is_refused(operator: str) -> None:
     model = parse("net (float[4, 1, 2] x) => (float[4, 1, 2] y) { y = Relu(x) }")
     model.graph.node[0].op_type = operator
     with pytest.raises(UnsupportedError, match="quantized already"):
-        activations.prepared(model)
+        preparing.prepared(model)
 
 
 def test_what_is_computed_in_float16_stays() -> None:
@@ -220,7 +220,7 @@ def test_what_is_computed_in_float16_stays() -> None:
     { t = MatMul(x, w)
       r = Relu(t)
       y = Add(r, b) }""")
-    assert not activations.tensors(activations.prepared(model))
+    assert not activations.tensors(preparing.prepared(model))
 
 
 def test_a_batch_norm_stays_where_the_convolution_is_an_output_too() -> None:
@@ -232,7 +232,7 @@ def test_a_batch_norm_stays_where_the_convolution_is_an_output_too() -> None:
     w = np.random.default_rng(1).normal(size=(2, 1, 3, 3)).astype(np.float32)
     model.graph.initializer.append(onnx.numpy_helper.from_array(w, "w"))
     x = {"x": np.random.default_rng(2).normal(size=(1, 1, 5, 5)).astype(np.float32)}
-    found, wanted = outputs(activations.prepared(model), x), outputs(model, x)
+    found, wanted = outputs(preparing.prepared(model), x), outputs(model, x)
     for name in ("c", "y"):
         np.testing.assert_allclose(found[name], wanted[name], rtol=1e-5, atol=1e-5)
 
@@ -249,7 +249,7 @@ net (bool p, float[n, 3] x) => (float[n, 3] y)
 
 @pytest.mark.parametrize("p", [True, False])
 def test_what_only_branches_read_stays(p: bool) -> None:
-    model = activations.prepared(parse(BRANCHES))
+    model = preparing.prepared(parse(BRANCHES))
     x = np.random.default_rng(3).normal(size=(50, 3)).astype(np.float32)
     given = {"p": np.array(p), "x": x}
     small = activations.quantized(model, ranges(model, given))
@@ -262,7 +262,7 @@ def test_weights_of_older_files_do_not_become_inputs() -> None:
     for t in model.graph.initializer:
         model.graph.input.append(onnx.helper.make_tensor_value_info(t.name, t.data_type, list(t.dims)))
     x = np.random.default_rng(4).normal(size=(50, 3)).astype(np.float32)
-    older = activations.prepared(model)
+    older = preparing.prepared(model)
     small = activations.quantized(older, ranges(older, {"x": x}))
     assert [i.name for i in small.graph.input] == ["x"]
     close(outputs(model, {"x": x})["y"], outputs(small, {"x": x})["y"], 0.02)

@@ -11,7 +11,7 @@ import numpy as np
 import onnx
 import pytest
 from emberlet import codegen, functional, nn
-from emberlet.codegen.quantized import activations, dynamic
+from emberlet.codegen.quantized import dynamic, preparing
 from emberlet.errors import UnsupportedError
 from emberlet.host.numpy_backend.backend import NumpyBackend
 from emberlet.host.numpy_backend.compile import compile
@@ -29,7 +29,7 @@ def with_weights(text: str, **shapes: tuple[int, ...]) -> onnx.ModelProto:
     model = parse(text)
     for name, shape in shapes.items():
         model.graph.initializer.append(onnx.numpy_helper.from_array(RNG.normal(size=shape).astype(np.float32), name))
-    return activations.prepared(model)
+    return preparing.prepared(model)
 
 
 def theirs(model: onnx.ModelProto, given: dict[str, Any], optimized: bool = False) -> list[Any]:
@@ -105,7 +105,7 @@ def test_convolutions_give_onnxruntimes_numbers(
 
 @pytest.mark.parametrize("name", ["gpt", "transformer_encoder", "residual_cnn"])
 def test_a_network_is_onnxruntimes_and_near_the_float_one(name: str) -> None:
-    model = activations.prepared(onnx.load(MODELS / name / "model.onnx"))
+    model = preparing.prepared(onnx.load(MODELS / name / "model.onnx"))
     with np.load(next((MODELS / name).glob("case*.npz"))) as held:
         given = {key.removeprefix("in_"): held[key] for key in held.files if key.startswith("in_")}
     small = dynamic.quantized(model)
@@ -128,7 +128,7 @@ def test_weights_of_branches_are_quantized() -> None:
     held = next(t for t in model.graph.initializer if t.name == "w")
     then.node.insert(0, onnx.helper.make_node("Constant", [], ["w"], value=held))
     model.graph.initializer.remove(held)
-    small = dynamic.quantized(model)
+    small = dynamic.quantized(preparing.prepared(model))
     assert kinds(small.graph).count("MatMulInteger") == 2
     assert "Constant" not in kinds(small.graph)
     for c in (True, False):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from emberlet.codegen.quantized import activations
+from emberlet.codegen.quantized import preparing
 from emberlet.codegen.quantized.equalization import equalized, pairs
 from onnx import numpy_helper
 from support.onnx_models import parse
@@ -70,7 +70,7 @@ CHAINS = {
 @pytest.mark.parametrize("name", CHAINS)
 def test_a_chain_computes_the_same_and_loses_less_when_rounded(name: str) -> None:
     text, count = CHAINS[name]
-    model = activations.prepared(drawn(parse(text)))
+    model = preparing.prepared(drawn(parse(text)))
     assert len(pairs(model.graph)) == count
     shape = [d.dim_value or 16 for d in model.graph.input[0].type.tensor_type.shape.dim]
     given = {"x": np.random.default_rng(1).normal(size=shape).astype(np.float32)}
@@ -85,7 +85,7 @@ def test_a_chain_computes_the_same_and_loses_less_when_rounded(name: str) -> Non
 
 @pytest.mark.parametrize("name", ["residual_cnn", "mobile_cnn", "unet", "vit", "speech_encoder", "detector"])
 def test_a_network_computes_the_same(name: str) -> None:
-    model = activations.prepared(onnx.load(MODELS / name / "model.onnx"))
+    model = preparing.prepared(onnx.load(MODELS / name / "model.onnx"))
     with np.load(next((MODELS / name).glob("case*.npz"))) as held:
         given = {key.removeprefix("in_"): held[key] for key in held.files if key.startswith("in_")}
     for a, b in zip(outputs(model, given), outputs(equalized(model), given), strict=True):
@@ -111,7 +111,7 @@ def test_what_scaling_would_change_is_left(text: str) -> None:
         "net (float[n, 4, 3, 3] x) => (float[n, 4, 3, 3] y) "
         f"<float[4, 4, 1, 1] a, float[4] b, float[4, 4, 1, 1] c> {text}"
     )
-    assert pairs(activations.prepared(drawn(model)).graph) == []
+    assert pairs(preparing.prepared(drawn(model)).graph) == []
 
 
 def test_a_channel_of_tiny_weights_keeps_its_bias_within_the_others() -> None:
@@ -125,7 +125,7 @@ def test_a_channel_of_tiny_weights_keeps_its_bias_within_the_others() -> None:
     values["b"][0] = 0.5
     del model.graph.value_info[:]
     model.graph.initializer.extend(numpy_helper.from_array(w.astype(np.float32), name) for name, w in values.items())
-    better = equalized(activations.prepared(model))
+    better = equalized(preparing.prepared(model))
     biases = numpy_helper.to_array(next(t for t in better.graph.initializer if t.name == "b"))
     assert np.abs(biases).max() <= np.abs(values["b"]).max() * (1 + 1e-6)
     given = {"x": draw.normal(size=(9, 5)).astype(np.float32)}
@@ -135,6 +135,6 @@ def test_a_channel_of_tiny_weights_keeps_its_bias_within_the_others() -> None:
 def test_a_weight_that_the_model_returns_is_left() -> None:
     model = drawn(parse("net (float[n, 4] x) => (float[n, 4] y) <float[4, 4] a, float[4, 4] c> "
                         "{ h = MatMul(x, a) r = Relu(h) y = MatMul(r, c) }"))  # fmt: skip
-    assert len(pairs(activations.prepared(model).graph)) == 1
+    assert len(pairs(preparing.prepared(model).graph)) == 1
     model.graph.output.append(onnx.helper.make_tensor_value_info("a", 1, [4, 4]))
-    assert pairs(activations.prepared(model).graph) == []
+    assert pairs(preparing.prepared(model).graph) == []

@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 import pytest
 from emberlet import codegen
-from emberlet.codegen.quantized import activations, input_scales
+from emberlet.codegen.quantized import input_scales, preparing
 from onnx import numpy_helper
 from support.onnx_models import parse
 
@@ -24,7 +24,7 @@ def with_weights(text: str, **shapes: tuple[int, ...]) -> onnx.ModelProto:
     for name, shape in shapes.items():
         drawn = RNG.normal(size=shape) / (shape[0] ** 0.5 if len(shape) > 1 else 1)
         model.graph.initializer.append(numpy_helper.from_array(drawn.astype(np.float32), name))
-    return activations.prepared(model)
+    return preparing.prepared(model)
 
 
 def theirs(model: onnx.ModelProto, x: Any) -> list[Any]:

@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 import pytest
 from emberlet import codegen
-from emberlet.codegen.quantized import activations, operators
+from emberlet.codegen.quantized import activations, operators, preparing
 from emberlet.host.quantization.calibration import Observed, range_of
 from support.onnx_models import parse
 
@@ -32,7 +32,7 @@ def outputs(model: onnx.ModelProto, given: dict[str, Any]) -> dict[str, Any]:
 
 def both(model: onnx.ModelProto, given: dict[str, Any]) -> tuple[onnx.ModelProto, onnx.ModelProto]:
     """(with QuantizeLinear and DequantizeLinear, with operators on integers)"""
-    model = activations.prepared(model)
+    model = preparing.prepared(model)
     names = activations.tensors(model)
     values = {**given, **outputs(activations.observed(model, names), given)}
     ranges = {}

@@ -218,11 +218,11 @@ def _params(model: Any) -> dict[str, dict[str, Any]]:
 def prepared(path: str, equalize: bool, option: str) -> Any:
     """An ONNX file as a ModelProto with batch norms folded, equalized if asked for. option: what needs that."""
     require(option, "onnx")
-    from emberlet.codegen.quantized import activations, equalization
+    from emberlet.codegen.quantized import equalization, preparing
     from emberlet.codegen.reader.with_data import model_with_data
 
     with refusing(path):
-        found = activations.prepared(model_with_data(path))
+        found = preparing.prepared(model_with_data(path))
         return equalization.equalized(found) if equalize else found
 
 
