@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from copy import copy
 from hashlib import sha256
@@ -147,11 +148,15 @@ def _named(base: ast.expr) -> str:
 
 
 def check(out: Path, stem: str, text: str, inputs: Sequence[str], force: bool, onnx: bool) -> None:
-    """Raise OverwriteError or EmberletError if one of the files would replace an input, or a user's work.
-    onnx: whether an ONNX file is one of them."""
+    """Raise OverwriteError or EmberletError if one of the files would replace an input, or a user's work, or the folder
+    cannot be made. onnx: whether an ONNX file is one of them."""
     from emberlet.host.folders.outputs import is_made, is_same
     from emberlet.host.quantization.page import MARK
 
+    place = next(path for path in (out, *out.parents) if path.exists())
+    if not place.is_dir() or not os.access(place, os.W_OK | os.X_OK):
+        why = "no files can be written in it" if place.is_dir() else "it is a file"
+        raise EmberletError(f"{place}: {why}; give another folder (out)")
     marks = {stem + ".quantized.html": MARK, **({stem + ".onnx": PRODUCER} if onnx else {})}
     for name in (stem + ".py", stem + ".bpk", *marks):
         for each in inputs:

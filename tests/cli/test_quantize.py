@@ -610,6 +610,17 @@ def test_files_of_others_are_replaced_only_by_force(
     assert emberlet(*words).status == 0  # what it wrote itself it replaces
 
 
+def test_a_folder_that_cannot_be_made_is_refused_before_anything_is_measured(
+    digits: Path, data: Path, tmp_path: Path, emberlet: Any
+) -> None:
+    (tmp_path / "file").write_text("mine", "utf-8")
+    for out in (tmp_path / "file", tmp_path / "file" / "small"):
+        said = emberlet("quantize", digits, "--calibration", data, "--labels", "label", "--out", out, "--bits", 2,
+                        "--fail-below", 1)  # fmt: skip
+        assert said.status == 2
+        assert f"{tmp_path / 'file'}: it is a file; give another folder (out)" in said.err
+
+
 def test_a_name_with_a_folder_replaces_nothing_unasked(digits: Path, data: Path, tmp_path: Path, emberlet: Any) -> None:
     wide, out = tmp_path / "wide", tmp_path / "out"
     assert emberlet("codegen", digits, "--out", wide).status == 0
