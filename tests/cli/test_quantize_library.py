@@ -81,6 +81,18 @@ def test_the_report_says_where_activations_in_float_are_faster(time: Time, said:
     assert said is None or said in found[0]
 
 
+def test_outputs_of_bfloat16_are_compared_and_nan_in_the_float_model_is_said(tmp_path: Path) -> None:
+    x = np.linspace(-2, 2, 64, dtype=np.float32).reshape(16, 4)
+    for name, first in (("numbers", "0.3"), ("nan", "nan")):
+        model = parse(f"""net (float[n, 4] x) => (bfloat16[n, 3] y)
+            <float[4, 3] w = {{{first}, 1, 2, -0.7, 3, 0.1, 5, 0.9, 2.2, 1, 4, -3}}>
+            {{ h = MatMul(x, w) y = Cast<to = 16>(h) }}""")
+        onnx.save(model, tmp_path / "m.onnx")
+        _, report = codegen.quantize(tmp_path / "m.onnx", x, bits=2)
+        assert report.comparison.rms > 0.01
+        assert any("y holds NaN" in note for note in report.notes) == (name == "nan")
+
+
 def test_a_generated_module_and_the_array_of_its_only_input(
     held: tuple[Any, Any], digits: Path, tmp_path: Path
 ) -> None:

@@ -29,6 +29,26 @@ def test_values_that_are_not_finite_count(wanted: Any, found: Any, rms: float, w
     json.dumps([got.rms, got.worst, got.share], allow_nan=False)
 
 
+@pytest.mark.parametrize(
+    ("shape", "axis"),
+    [
+        ((3, 4), 1),
+        ((3, 7, 4), 2),  # tokens
+        ((3, 4, 7, 8), 1),  # a map of classes in ONNX's order
+        ((3, 8, 7, 4), 3),  # in TensorFlow's
+        ((3, 1, 7, 8), None),  # a map of one number for each place names no class
+        ((3, 7, 8, 1), None),
+    ],
+)
+def test_classes_lie_along_the_axis_of_the_channels(shape: tuple[int, ...], axis: int | None) -> None:
+    rng = np.random.default_rng(3)
+    wanted, found = (rng.normal(size=shape).astype(np.float32) for _ in range(2))
+    got = compare({"y": wanted}, {"y": found})
+    assert got.same_best == (None if axis is None else np.mean(wanted.argmax(axis) == found.argmax(axis)))
+    if axis is not None:
+        assert compare({"y": wanted}, {"y": wanted}, wanted.argmax(axis)).accuracy == 1
+
+
 def test_labels_of_another_number_are_refused() -> None:
     y = np.eye(3, dtype=np.float32)
     assert compare({"y": y}, {"y": y}, np.arange(3)).accuracy == 1

@@ -17,8 +17,8 @@ Outputs = Mapping[str, NDArray[Any]]
 @dataclass(frozen=True)
 class Comparison:
     """rms, worst: root mean square and largest difference of all float outputs, each relative to its range over the
-    samples. same_best: the share of rows with the same largest element of the first output along its last axis; None if
-    that is no vector. accuracy: the share of labels that the quantized model gets right; None without labels.
+    samples. same_best: the share of the same classes in the first output; None if it names none. accuracy: the share of
+    labels that the quantized model gets right; None without labels.
     """
 
     rms: float
@@ -64,12 +64,17 @@ def compare(float_outputs: Outputs, outputs: Outputs, labels: NDArray[Any] | Non
 
 def is_classes(x: NDArray[Any]) -> bool:
     """Whether an output names classes: integers, or numbers of which the largest counts."""
-    return x.dtype.kind in "iu" or (x.ndim >= 2 and x.shape[-1] > 1)
+    return x.dtype.kind in "iu" or (x.ndim >= 2 and x.shape[_axis(x)] > 1)
 
 
 def classes(x: NDArray[Any]) -> NDArray[Any]:
-    """The class of each row: the integer, or the place of the largest element along the last axis."""
-    return x if x.dtype.kind in "iu" else x.argmax(-1)
+    """The class of each row, or of each place of a map: the integer, or the place of the largest element."""
+    return x if x.dtype.kind in "iu" else x.argmax(_axis(x))
+
+
+def _axis(x: NDArray[Any]) -> int:
+    """The axis of the classes: the last; of maps, (n, classes, rows, columns) or classes last, the shorter of both."""
+    return 1 if x.ndim >= 4 and x.shape[1] <= x.shape[-1] else -1
 
 
 def accuracy(output: NDArray[Any], labels: NDArray[Any]) -> float:

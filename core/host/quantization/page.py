@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from html import escape
 
-from .report import Report, Time, agreement, size
+from .report import Report, Time, agreement, samples, share_word, size, slower
 
 MARK = "written by emberlet quantize"
 SHOWN = 24
@@ -32,7 +32,7 @@ def as_html(r: Report) -> str:
     how = f", activations in 8 bits ({escape(r.activations)})" if r.activations else ""
     parts = [
         f"<h1>{escape(r.model)}, quantized</h1>",
-        f'<p class="soft">Weights in {escape(r.scheme)}{how}; compared on {r.samples} samples.</p>',
+        f'<p class="soft">Weights in {escape(r.scheme)}{how}; compared on {samples(r.samples)}.</p>',
         f"<p><b>{size(r.before)} before, {size(r.after)} after</b>: {r.before / max(r.after, 1):.2f} times less.</p>",
         f"<p>{escape(agreement(r.comparison, r.accuracy))}.</p>",
     ]
@@ -43,14 +43,15 @@ def as_html(r: Report) -> str:
     parts += ["<h2>Size of the weights</h2>", bars(both, lambda count: size(int(count)))]
     if timed := [t for t in r.times if t.before is not None and t.after is not None]:
         parts += ["<h2>Time of one call</h2>", bars(_times(timed), lambda ms: f"{ms:.3f} ms")]
+        parts += [f"<p>{escape(said)}.</p>" for said in slower(timed)]
     if r.layers:
         rows = [(x.name, x.alone, "after") for x in r.layers[:SHOWN]]
         rest = f", of {len(r.layers)}" if len(r.layers) > SHOWN else ""
-        head = f"Difference if only this layer is quantized, the worst first{rest}, on {r.alone} samples"
+        head = f"Difference if only this layer is quantized, the worst first{rest}, on {samples(r.alone)}"
         parts += [f"<h2>{head}</h2>", bars(rows, _percent)]
     if r.kept:
         rows = [(f"{k.count} ({k.last})" if k.count else "none", k.comparison.rms, "after") for k in r.kept]
-        head = f"Difference if the worst layers stay in float, on {r.few} samples"
+        head = f"Difference if the worst layers stay in float, on {samples(r.few)}"
         parts += [f"<h2>{head}</h2>", bars(rows, _percent), _kept_table(r)]
     return f"""<!doctype html>
 <html lang="en">
@@ -100,4 +101,4 @@ def _kept_table(r: Report) -> str:
         cells = [f"{k.count}, to {escape(k.last)}" if k.count else "none", size(k.nbytes)]
         cells += [_percent(k.comparison.rms), f"{k.comparison.share:.2%}"]
         rows += "<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>"
-    return f"<table><tr><th>in float</th><th>size</th><th>difference</th><th>agreement</th></tr>{rows}</table>"
+    return f"<table><tr><th>in float</th><th>size</th><th>difference</th><th>{share_word(r)}</th></tr>{rows}</table>"

@@ -82,6 +82,11 @@ def size(count: int) -> str:
     return f"{number:.1f} GB"
 
 
+def samples(count: int) -> str:
+    """A number of samples as text."""
+    return f"{count} sample{'' if count == 1 else 's'}"
+
+
 def agreement(c: Comparison, before: float | None) -> str:
     """In words: accuracy before and after, or the agreement with the float model."""
     said = []
@@ -99,7 +104,7 @@ def lines(r: Report) -> list[str]:
     out = [
         f"{r.model}: weights in {r.scheme}{how}",
         f"size: {size(r.before)} -> {size(r.after)}, {r.before / max(r.after, 1):.2f} times smaller",
-        f"on {r.samples} samples: {agreement(r.comparison, r.accuracy)}",
+        f"on {samples(r.samples)}: {agreement(r.comparison, r.accuracy)}",
     ]
     if r.held:
         out.append(f"in float: {', '.join(r.held)}")
@@ -108,14 +113,15 @@ def lines(r: Report) -> list[str]:
         out += ["", *_times(r.times), *slower(r.times)]
     if r.layers:
         rows = [[x.name, f"{x.weights:,}", f"{x.alone:.3%}"] for x in r.layers[:10]]
-        out += ["", *table([f"worst layers, on {r.alone} samples", "weights", "difference alone"], rows)]
+        out += ["", *table([f"worst layers, on {samples(r.alone)}", "weights", "difference alone"], rows)]
     if r.kept:
         rows = [_kept(k) for k in r.kept]
-        out += ["", *table([f"kept in float, on {r.few} samples", "size", "difference", _share_word(r)], rows)]
+        out += ["", *table([f"kept in float, on {samples(r.few)}", "size", "difference", share_word(r)], rows)]
     return out
 
 
-def _share_word(r: Report) -> str:
+def share_word(r: Report) -> str:
+    """What `Comparison.share` is."""
     c = r.comparison
     return "accuracy" if c.accuracy is not None else "same class" if c.same_best is not None else "agreement"
 

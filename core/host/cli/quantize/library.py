@@ -12,8 +12,9 @@ from emberlet.codegen.quantized import writing
 
 from ....backend import names
 from ....errors import ArgumentError, UnsupportedError
-from ...quantization.comparison import accuracy, compare
+from ...quantization.comparison import Outputs, accuracy, compare
 from ...quantization.report import Report
+from ...quantization.report import samples as counted
 from . import measuring
 from .checks import PERCENTILE, check
 from .models import Source, nbytes
@@ -164,7 +165,7 @@ def measured(
         few=measuring.count(some),
         alone=alone,
         held=scheme.keep,
-        notes=(*_few(samples), *source.notes, *_planless(source.planless)),
+        notes=(*_few(samples), *_nan(wanted), *source.notes, *_planless(source.planless)),
     )
     return Made(model, text, more, report)
 
@@ -177,7 +178,13 @@ def said(method: str, equalize: bool, bias: bool) -> str:
 
 def _few(samples: dict[str, Any]) -> tuple[str, ...]:
     count = measuring.count(samples)
-    return (f"{count} samples say little; 100 or more of what the model will see say more",) if count < 20 else ()
+    said = f"{counted(count)} say{'s' if count == 1 else ''} little"
+    return (f"{said}; 100 or more of what the model will see say more",) if count < 20 else ()
+
+
+def _nan(outputs: Outputs) -> tuple[str, ...]:
+    names = [name for name, x in outputs.items() if x.dtype.kind == "f" and np.isnan(x).any()]
+    return tuple(f"the float model's {name} holds NaN, which counts as no difference if it stays" for name in names)
 
 
 def _planless(why: str) -> tuple[str, ...]:

@@ -37,6 +37,8 @@ def outputs(model: Any, source: Source, samples: Arrays, compiled: bool = True) 
         for given in calls(source.inputs, samples, 32):
             for name, x in _named(call(*given), source.loaded.outputs).items():
                 x = np.asarray(x)
+                if x.dtype.kind == "V":  # floats of a dtype that NumPy lacks
+                    x = x.astype(np.float32)
                 found.setdefault(name, []).append(x if x.ndim else x.reshape(1))
     if compiled and call.cut is not None:
         source.planless = str(call.cut)
