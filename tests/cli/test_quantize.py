@@ -520,7 +520,8 @@ def test_the_page_shows_every_layer_and_opens_alone(digits: Path, data: Path, tm
     assert re.search(r"numpy +\d+\.\d{3} +\d+\.\d{3}", said.out)
     page = (out / "digits.quantized.html").read_text("utf-8")
     assert "http" not in page.replace("http-equiv", "")
-    for name in ("conv1", "conv2", "fc1", "fc2", "numpy, float", "python, quantized", "accuracy"):
+    for name in ("conv1", "conv2", "fc1", "fc2", "numpy, float", "python, quantized", "accuracy",
+                 ">the worst 1<", ">the worst 2<"):  # fmt: skip
         assert name in page, name
     assert page.count("<svg") == 4
 

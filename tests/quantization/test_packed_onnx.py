@@ -138,15 +138,11 @@ def test_a_weight_that_is_computed_with_elsewhere_is_refused(tmp_path: Path) -> 
         made.final(Scheme(8))
 
 
-def test_a_weight_within_a_branch_is_refused(tmp_path: Path) -> None:
-    def branch(name: str) -> Any:
-        node = helper.make_node("MatMul", ["x", name], [name + "_out"])
-        held = [numpy_helper.from_array(drawn(24, 24), name)]
-        return helper.make_graph([node], name + "_branch", [], [value(name + "_out", [3, 24])], held)
-
-    node = helper.make_node("If", ["c"], ["z"], then_branch=branch("a"), else_branch=branch("b"))
-    inputs = [value("x", [3, 24]), value("c", [], TensorProto.BOOL)]
-    made = source([node], inputs, [value("z", [3, 24])], {}, "qdq", tmp_path)
+def test_a_weight_that_absorbs_the_norm_before_it_is_refused(tmp_path: Path) -> None:
+    held = {"w": drawn(24, 24), **{name: np.abs(drawn(24)) for name in ("scale", "shift", "mean", "var")}}
+    nodes = [helper.make_node("BatchNormalization", ["x", "scale", "shift", "mean", "var"], ["h"]),
+             helper.make_node("Gemm", ["h", "w"], ["y"])]  # fmt: skip
+    made = source(nodes, [value("x", [3, 24])], [value("y", [3, 24])], held, "qdq", tmp_path)
     with pytest.raises(UnsupportedError, match="the weight of linear1 is no initializer of the file"):
         made.final(Scheme(8))
 

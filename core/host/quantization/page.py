@@ -50,7 +50,7 @@ def as_html(r: Report) -> str:
         head = f"Difference if only this layer is quantized, the worst first{rest}, on {samples(r.alone)}"
         parts += [f"<h2>{head}</h2>", bars(rows, _percent)]
     if r.kept:
-        rows = [(f"{k.count} ({k.last})" if k.count else "none", k.comparison.rms, "after") for k in r.kept]
+        rows = [(f"the worst {k.count}" if k.count else "none", k.comparison.rms, "after") for k in r.kept]
         head = f"Difference if the worst layers stay in float, on {samples(r.few)}"
         parts += [f"<h2>{head}</h2>", bars(rows, _percent), _kept_table(r)]
     return f"""<!doctype html>
@@ -85,7 +85,7 @@ def bars(rows: Sequence[tuple[str, float, str]], said: Callable[[float], str]) -
     out = [f'<svg viewBox="0 0 780 {high * len(rows) + 4}" role="img">']
     for i, (label, value, kind) in enumerate(rows):
         y = i * high + 2
-        name = label if len(label) <= 36 else "…" + label[-35:]
+        name = label if len(label) <= 32 else "…" + label[-31:]
         length = max(1.0, wide * value / most)
         out.append(
             f'<text x="{left - 8}" y="{y + 14}" text-anchor="end">{escape(name)}</text>'
