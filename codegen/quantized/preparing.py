@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -114,7 +115,8 @@ def _compute_weights(model: ModelProto) -> None:
     constants = {t.name: t for t in graph.initializer}
     computed: dict[str, NodeProto] = {}
     for node in graph.node:
-        if node.op_type in FOLDED and all(not n or n in constants or n in computed for n in node.input):
+        plain = node.op_type in FOLDED and node.domain in ("", "ai.onnx")
+        if plain and all(not n or n in constants or n in computed for n in node.input):
             computed[node.output[0]] = node
     uses, outputs = readers(graph), {o.name for o in graph.output}
     weights = dict.fromkeys(n.input[1] for n in graph.node if n.op_type in PRODUCTS and n.input[1] in computed)
@@ -124,7 +126,7 @@ def _compute_weights(model: ModelProto) -> None:
         x = _value(model, name, needed, list(held.values()))
         if x.dtype != np.float32 or [n.op_type for n in needed] == ["Transpose"]:
             continue
-        main = max(held, key=lambda n: np.prod(held[n].dims, dtype=int))
+        main = max(held, key=lambda n: prod(held[n].dims))
         passed = [main, *(node.output[0] for node in needed[:-1])]
         if all(len(uses[n]) == 1 for n in passed) and name not in outputs:  # its name says whose weight it is
             constants[main].CopyFrom(helper.from_array(x, main))
@@ -154,7 +156,9 @@ def _value(model: ModelProto, name: str, nodes: Sequence[NodeProto], constants: 
     from onnx.reference import ReferenceEvaluator
 
     graph = helper.make_graph(nodes, "weight", [], [ValueInfoProto(name=name)], constants)
-    return ReferenceEvaluator(helper.make_model(graph, opset_imports=model.opset_import)).run(None, {})[0]
+    made = helper.make_model(graph, opset_imports=model.opset_import)
+    results: Any = ReferenceEvaluator(made).run(None, {})
+    return results[0]
 
 
 def _fold_batch_norms(model: ModelProto) -> None:
