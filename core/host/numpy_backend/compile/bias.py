@@ -13,6 +13,7 @@ import numpy as np
 
 from ....dtypes import float32
 from ..storage import Array
+from .of_integers import OfIntegers
 from .tracing import Call, Value
 
 if TYPE_CHECKING:
@@ -35,8 +36,9 @@ def in_product(call: Call) -> bool:
     if x.dtype is not float32 or bias.dtype is not float32:
         return False
     rows, count = math.prod(weight.shape[1:]), math.prod(call.results[0].shape[2:])
-    if max(weight.shape[2:]) > 1 and 0 < rows * count * x.shape[0] < KEPT // 4 and weight.size <= COPIED // 4:
-        return True  # a call of NumPy takes longer than this addition
+    if max(weight.shape[2:]) > 1 and 0 < rows * count * x.shape[0] and weight.size <= COPIED // 4:
+        if isinstance(call.method, OfIntegers) or rows * count * x.shape[0] < KEPT // 4:
+            return True  # a call of NumPy takes longer than this addition
     return 0 < rows <= min(count, LONGEST) and weight.shape[0] * rows * count >= LARGE
 
 

@@ -14,24 +14,11 @@ from ....dtypes import float32, int32
 from ....tensor import Tensor
 from ..storage import Array
 from . import ranges
+from .of_integers import Ends, OfIntegers
 from .operands import live
 from .tracing import Call, Value
 
 EXACT = 1 << 24
-Ends = tuple[int, int]
-
-
-class OfIntegers:
-    """The convolution of integers between ends, one of which is the case, by a weight of integers: the method of a
-    Call. What changes the weight of such a Call makes it another convolution."""
-
-    def __init__(self, weight: Tensor, ends: list[Ends]) -> None:
-        self.weight = weight
-        self.ends = ends
-
-    def __call__(self, *args: Any) -> Tensor:
-        found: Tensor = get_backend("numpy").conv(*args)
-        return found
 
 
 class _Sum(NamedTuple):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from .bias import with_ones
-from .exact_sums import OfIntegers
+from .of_integers import OfIntegers
 from .steps import Writer
 from .tracing import Call
 from .windows import BLOCK

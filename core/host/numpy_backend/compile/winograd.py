@@ -19,8 +19,9 @@ import numpy as np
 
 from ....tensor import Tensor
 from ..storage import Array
-from .exact_sums import EXACT, Ends, OfIntegers, largest_sum
+from .exact_sums import EXACT, largest_sum
 from .layout import to_last
+from .of_integers import Ends, OfIntegers
 from .steps import Writer
 from .tracing import Call
 from .windows import BLOCK
