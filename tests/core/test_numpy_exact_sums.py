@@ -101,6 +101,7 @@ def test_two_lines_at_a_time(
     lines: Any, channels: int, height: int, fits: bool, bias: bool, padding: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(winograd, "LARGE", 0)
+    monkeypatch.setattr(winograd, "CHANNELS", 1)
     monkeypatch.setattr(winograd, "BLOCK", 0)
     monkeypatch.setattr(winograd, "POSITIONS", 14)  # four lines of a result at a time
     monkeypatch.setattr(layout, "LARGE", 0)

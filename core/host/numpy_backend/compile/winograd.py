@@ -26,7 +26,7 @@ from .steps import Writer
 from .tracing import Call
 from .windows import BLOCK
 
-CHANNELS = 16  # of the image, at least: with fewer, additions take longer than the products that are saved
+CHANNELS = 32  # of the image, at least: with fewer, additions take as long as the products that are saved
 LINES = 6  # of the result, at least: of an odd number, the last one takes four products, too
 LARGE = 1 << 22  # least multiplications: below, calls of NumPy take longer
 POSITIONS = 192  # least positions of a product, because every product reads all the weights
