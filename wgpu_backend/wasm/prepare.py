@@ -21,6 +21,8 @@ def prepare(roots):
         elif node.op == "pool":
             op, _, stride, padding, dilation = node.arg
             fill = identity(op, storage.word(node.dtype))
+            if node.dtype.is_integer:  # which may take a byte
+                fill = max(fill, node.dtype.range[0])
             place = 3
         else:
             continue

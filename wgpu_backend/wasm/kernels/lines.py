@@ -10,7 +10,7 @@ from ...lower.reductions import identity
 from ...run import storage
 from ..assembler import i32, memory, op, select, unsigned_min
 from . import operations
-from .emitter.numbers import size
+from .emitter.numbers import LOADS
 from .emitter.vectors import splat
 from .folds import FOLDS, operations_const
 from .nest import Space, begin, by_vectors, contiguity, cuts_of, finish, over, over_spaces
@@ -115,8 +115,7 @@ def scatter(item, stored, name):
         barrier, e.barrier = e.barrier, len(e.scopes) - 1
         if how != "none":
             place, offset = e.address("out", where, word)
-            load = "f32.load" if word == "f32" else "i32.load" if size(word) == 4 else "i32.load8_u"
-            stored_there = memory(load, place, offset=offset)
+            stored_there = memory(LOADS[word], place, offset=offset)
             if register == "bool":
                 stored_there = op("i32.ne", stored_there, i32(0))
             e.define("old", f.let(stored_there))
