@@ -124,6 +124,8 @@ class ArenaBackend(LevelProducts):
         less = total = None
         if self.multiplies_bytes:
             x, weight, padding, less = zero_points.pictures(x, weight, padding)
+        elif self.tracing and weight.shape[1] > 1:
+            x, padding = zero_points.bordered(x, padding)
         if self.tracing:
             total = self._sums_by_rows(x, weight, stride, padding, dilation)
         if total is None:

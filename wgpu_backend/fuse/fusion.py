@@ -16,7 +16,7 @@ from emberlet.sizes.size import typical
 from ..record.node import CONSTANTS, ELEMENTWISE, Node, is_inline, is_leaf, topological
 from .items import Item, State, Stored, cost, is_picked, is_simple, is_table, joined, reads
 from .own_ranges import without_ranges
-from .packing import aliased, pack, visit_words
+from .packing import aliased, is_widened, pack, reads_bytes, visit_words
 from .rows import find_regions
 
 MAX_INPUTS = 6  # distinct buffers an item may read: below the 8 storage buffers of a WebGPU stage, for output and slack
@@ -96,7 +96,7 @@ class Fusion:
             return self._end(node, State("stored", {id(node): 1}, {}))
         state = self._extend(node)
         if state is None:
-            state = self._inline(node)
+            state = self.inline(node)
         return self._end(node, state)
 
     def _end(self, node, state):
@@ -104,6 +104,7 @@ class Fusion:
         if (
             id(node) in self.roots
             or state.kind == "stored"
+            or (state.kind == "open" and self.options.reads_bytes and is_widened(self, node))
             or (
                 state.kind == "open"
                 and len(self.consumers.get(id(node), ())) != 1
@@ -121,11 +122,13 @@ class Fusion:
         leaves = {}
         for s in node.srcs:
             state = self.states[id(s)]
-            if state.kind == "open" or (
+            if self.options.reads_bytes and reads_bytes(self, node, s):
+                state = self.states[id(s)]
+            elif state.kind == "open" or (
                 state.kind == "inline"
                 and node.op in _REREADS
                 and self._members_cost(state) > self._again(node, s)
-                and not self._pads(node, s)
+                and not self.pads(node, s)
             ):
                 state = self.store(s)
             elif node.op in ("kernel", "packed"):  # whose inputs must be buffers
@@ -135,7 +138,7 @@ class Fusion:
             leaves = joined(*[self.states[id(s)].leaves for s in node.srcs])
         return self._end(node, State("open" if node.op in _OPENING else "stored", leaves, {}, node, ()))
 
-    def _pads(self, node, source):
+    def pads(self, node, source):
         """Whether the kernel of a convolution adds the border of its picture itself, and computes that once."""
         takes_pad = self.options.takes_pad
         return takes_pad is not None and node.op == "conv" and source is node.srcs[0] and takes_pad(node)
@@ -157,7 +160,7 @@ class Fusion:
         for s in outside:
             state = self.states[id(s)]
             if state.kind == "inline" and [1 for t in s.srcs if t in outside and id(t) in self.stored]:
-                state = self.states[id(s)] = self._inline(s)  # which costs less since its source is stored
+                state = self.states[id(s)] = self.inline(s)  # which costs less since its source is stored
             # An inlined source is recomputed in every pass over the row.
             if state.kind == "open" or (state.kind == "inline" and self._members_cost(state) > 2 * CHEAP):
                 state = self.store(s)
@@ -226,7 +229,7 @@ class Fusion:
             waiting.extend([c for c in self.consumers[id(at)] if c not in waiting])
         return False
 
-    def _inline(self, node):
+    def inline(self, node):
         for s in node.srcs:
             state = self.states[id(s)]
             repeated = state.kind == "inline" and typical(s.count) < typical(node.count) and node.op != "concat"

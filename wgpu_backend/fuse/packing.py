@@ -1,8 +1,9 @@
-"""Which narrow results are stored four to a word.
+"""Which narrow results are stored four to a word, or a byte each.
 
 A map computes four neighbors at a time. The bytes that a product reads as words ("words" nodes, record/byte_words.py)
 are stored as such by the kernel that computes them, whatever its anchor, if it has four neighbors at hand: no other
-kernel then packs them, and the words are the buffer of the bytes.
+kernel then packs them, and the words are the buffer of the bytes. In WebAssembly and machine code, which store single
+bytes, every kernel stores 8-bit integers so, and convolutions read these instead of the int16 that they multiply.
 """
 
 from ..record.node import is_leaf, is_wide
@@ -36,6 +37,54 @@ def _packs(fusion, ending):
     return fusion.options.packs is not None and fusion.options.packs(ending.anchor, ending.chain)
 
 
+def reads_bytes(fusion, node, source):
+    """Whether a convolution's kernel computes its picture, 8-bit integers less a number, while it copies that. These
+    integers are stored then, and the picture is inline."""
+    if node.op != "conv" or source is not node.srcs[0]:
+        return False
+    padded = [source] if node.arg[3] > 1 and fusion.pads(node, source) else []
+    found = _widened(source.srcs[0] if padded else source)
+    if found is None or (node.arg[3] > 1 and not padded):
+        return False
+    chain = padded + found
+    if [1 for link in chain[:-1] if fusion.states[id(link)].kind != "inline"]:
+        return False
+    narrow = fusion.states[id(chain[-1])]
+    if narrow.kind == "inline":
+        fusion.store(chain[-1])
+        for link in reversed(chain[:-1]):
+            fusion.states[id(link)] = fusion.inline(link)
+    return narrow.kind in ("leaf", "stored")
+
+
+def is_widened(fusion, node):
+    """Whether all that is done with 8-bit integers is that a convolution reads them as its picture."""
+    if node.dtype.bits != 8:
+        return False
+    while True:
+        readers = fusion.consumers.get(id(node), ())
+        if len(readers) != 1:
+            return False
+        if readers[0].op == "conv":
+            return _widened(node.srcs[0] if node.op == "pad" else node) is not None
+        node = readers[0]
+        if node.op not in ("cast", "pad") and not (node.op == "binary" and node.arg == "sub"):
+            return False
+
+
+def _widened(node):
+    """The nodes from a product's operand in int16 to the 8-bit integers that it is cast from, perhaps less a number;
+    None for other nodes."""
+    if node.op != "cast" or node.dtype.name != "int16":
+        return None
+    chain = [node, node.srcs[0]]
+    if chain[-1].op == "binary" and chain[-1].arg == "sub" and chain[-1].srcs[1].op == "full":
+        chain.append(chain[-1].srcs[0])
+    while chain[-1].op == "cast" and chain[-1].dtype.bits > 8:
+        chain.append(chain[-1].srcs[0])
+    return chain if chain[-1].dtype.is_integer and chain[-1].dtype.bits == 8 else None
+
+
 def pack(fusion, results):
     """Store narrow elements four to a word where a map computes four at a time, and bytes of words; roots only if
     `results`.
@@ -56,13 +105,21 @@ def pack(fusion, results):
         if is_leaf(node) or narrow is None:
             continue
         node.word = storage.word(node.dtype)  # also where an earlier plan packed it
-        if key in fusion.packed:
+        if key in fusion.packed or (fusion.options.stores_bytes and _takes_bytes(fusion, node, wanted)):
             node.word = narrow
         elif key in fusion.stored and key not in fusion.regions and key not in wanted:
             if aliased(fusion, node) is not None:
                 node.word = node.srcs[0].word
             elif fusion.states[key].anchor is None and is_wide(node):
                 node.word = narrow
+
+
+def _takes_bytes(fusion, node, wanted):
+    """Whether a tensor of 8-bit integers takes a byte each where kernels can store single bytes."""
+    key = id(node)
+    if node.dtype.is_bool or key in wanted or key not in fusion.stored:
+        return False
+    return aliased(fusion, node) is None and (key not in fusion.regions or node.op == "concat")
 
 
 def aliased(fusion, node):

@@ -33,6 +33,8 @@ class Options:
         self.tile = None
 
     packed_again = CHEAP  # the same for operands that a kernel packs first
+    stores_bytes = False  # whether kernels store single bytes
+    reads_bytes = False  # whether convolutions of int16 read what these are widened from
     takes_pad = None  # which convolutions add the border of their padded pictures themselves
     little = 1 << 20  # operations that take no longer than one more dispatch: a small product computes its operand anew
     joins_lookups = True  # whether an epilogue may look its elements up in a table

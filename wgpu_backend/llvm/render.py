@@ -298,6 +298,9 @@ class _Writer(Operations):
         elif how in ("load_i8", "load_u8"):
             value = self.let(f"load <{self.lanes} x i8>, ptr {at}, align 1")
             self.push(self.whole, f"{'sext' if how[5] == 'i' else 'zext'} <{self.lanes} x i8> {value} to {self.whole}")
+        elif how == "load16x4_u":
+            value = self.let(f"load <{self.lanes} x i16>, ptr {at}, align 1")
+            self.push(self.whole, f"zext <{self.lanes} x i16> {value} to {self.whole}")
         elif how in ("load8x8_s", "load8x8_u"):
             narrow, wide = f"<{2 * self.lanes} x i8>", f"<{2 * self.lanes} x i16>"
             value = self.let(f"load {narrow}, ptr {at}, align 1")

@@ -51,6 +51,25 @@ def pictures(x, weight, padding):
     return q, weight, padding, backend.binary("mul", zero, of_weights)
 
 
+def bordered(x, padding):
+    """(x', padding') of the same convolution, whose border is part of the 8-bit integers that x is computed from less a
+    number, where they are known: kernels then read these."""
+    found = parts(x)
+    if found is None or found[0].dtype.bits != 8 or not [p for p in padding if tuple(p) != (0, 0)]:
+        return x, padding
+    (q, zero), backend = found[:2], x.backend
+    point = 0
+    if zero is not None:
+        point = zero.data.arg if zero.data.op == "full" and not is_open(zero.data.arg) else None
+    low, high = q.dtype.range
+    if point is None or not low <= point <= high:
+        return x, padding
+    q = backend.cast(backend.pad(q, ((0, 0), (0, 0)) + tuple(padding), point), dtypes.int32)
+    if point:
+        q = backend.binary("sub", q, backend.full((), point, dtypes.int32))
+    return q, ((0, 0),) * len(padding)
+
+
 def _late(x):
     """(8-bit integers, int32 zero point) whose difference x is, if the latter depends on an input; else None."""
     found = parts(x)

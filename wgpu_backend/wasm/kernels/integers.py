@@ -16,7 +16,7 @@ from ..assembler import i32, i32x4, memory, op
 from . import split
 from .contraction import Contraction, _rows_of_tiles
 from .emitter.numbers import size
-from .levels import bare
+from .levels import bare, offset_load
 from .nest import begin, finish
 from .pairs import LOAD_EIGHT, Pairs
 from .runs import runs
@@ -97,7 +97,7 @@ def tabulate(tile, by_term):
     """Write the bytes from a pixel's position to each of its terms, which are the same for all pixels, to `tile.table`.
     by_term: the part of the right operand's index that depends on the term."""
     e, f = tile.e, tile.f
-    n = size(tile.low.slots.types[tile.right.attr[0]])
+    n = size(tile.low.slots.types[tile.loaded(tile.right).attr[0]])
     to = f.local("i32")
     f.set(to, tile.table)
     for i, extent in enumerate(tile.what.inner):
@@ -131,6 +131,9 @@ class _Integers(Pairs, Contraction):
         self.in_place = self.panels is not None and one
         if self.direct and what.columns >= self.lanes * _WIDE:
             self.vectors = _WIDE
+
+    def loaded(self, right):
+        return offset_load(right)[0]
 
     def _share(self, panels):
         """As in Contraction; but threads that share panels all pack the whole left operand, and those that share the
@@ -186,12 +189,13 @@ class _Integers(Pairs, Contraction):
         what, slots = self.what, self.low.slots
         self.e = e = begin(name, slots, self.lanes)
         self.f = f = e.f
-        self.halves = self._by_axis(self.right.attr[1]) if self.right.op == "load" else None
+        self.read, self.offset = offset_load(self.right)
+        self.halves = self._by_axis(self.read.attr[1]) if self.read.op == "load" else None
         fewest = (what.depth() + 1) // 2
         in_order = self.node.op == "conv" and not self.direct and self._left_in_memory()
         one_tap = size_of(self.taps) == 1
         self.across = self.halves is not None and not self.direct and (in_order or 8 * fewest <= 7 * self.pairs)
-        if self.across and one_tap and e.coefficient(self.right.attr[1], "column") is not None:
+        if self.across and one_tap and e.coefficient(self.read.attr[1], "column") is not None:
             self.across = False  # vectors are loaded as they are
         if self.across:
             self.pairs = fewest

@@ -277,3 +277,12 @@ def bare(value):
             break
         value = value.args[0]
     return value
+
+
+def offset_load(value):
+    """(the Value that is loaded, the number that is subtracted from it) of a Value that is such a difference, but for
+    casts and wrapping as in `bare`; (the Value, 0) for others."""
+    found, number = bare(value), 0
+    if found.op == "sub" and found.args[1].op == "const" and not is_open(found.args[1].attr):
+        found, number = bare(found.args[0]), int(found.args[1].attr)
+    return (found, number) if found.op == "load" and found.type in ("i32", "u32") else (value, 0)

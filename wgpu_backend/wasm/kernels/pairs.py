@@ -156,25 +156,26 @@ class Pairs:
         if self.panels is not None:
             self._widen(to)
             return
-        if not self.across and (self.halves is None or e.coefficient(self.right.attr[1], "column") is not None):
+        if not self.across and (self.halves is None or e.coefficient(self.read.attr[1], "column") is not None):
             self._write_pairs(to, lambda: self._eight_of(self.right, "column", self.first_column))
             return
         # A position is a pixel's position plus the tap's offset, which is the same for all pixels.
-        slot = self.right.attr[0]
+        slot = self.read.attr[0]
         word = self.low.slots.types[slot]
         n = size(word)
         if self.runs:
             self._pack_runs(to, n)
             return
-        apart = self._apart(n)
+        apart = self._apart()
         places, in_row = self._places(self.halves[0], slot, n, self.many, apart)
 
         def in_a_row(offset):
             at = op("i32.add", places[0], offset)
             if apart == 1:
-                return f.let(self._eight_at(word, at, 0))
+                return f.let(self._less(self._eight_at(word, at, 0)))
             at = f.let(at)
-            return f.let(self._low_halves(*[e.every_second(at, 8 * self.lanes * v) for v in range(2)]))
+            halves = [e.every_second(word, at, 2 * n * self.lanes * v) for v in range(2)]
+            return f.let(self._less(self._low_halves(*halves)))
 
         def scattered(offset):
             fours = []
@@ -183,7 +184,7 @@ class Pairs:
                 for lane in range(self.lanes):
                     out = e.lane_at(word, op("i32.add", places[first + lane], offset), out, lane)
                 fours.append(out)
-            return f.let(self._low_halves(*fours))
+            return f.let(self._less(self._low_halves(*fours)))
 
         for condition, eight in ((in_row, in_a_row), (op("i32.eqz", in_row), scattered)):
             e.branch(condition)
@@ -192,6 +193,11 @@ class Pairs:
             else:
                 self._write_pairs(to, lambda eight=eight: eight(f.let(e.index(self.halves[1], n))))
             e.close()
+
+    def _less(self, eight):
+        """Numbers of 16 bits that were loaded, less what is subtracted from them. Where one stands alone, what lies
+        beside it meets a zero."""
+        return op("i16x8.sub", eight, op("i16x8.splat", i32(self.offset))) if self.offset else eight
 
     def _widen(self, to):
         """Copy the panel that the file holds, with twice the bits."""
@@ -218,7 +224,7 @@ class Pairs:
 
         def joined(numbers):
             low = op("v128.and", numbers[0], i32x4(0xFFFF)) if self.runs.word != "u8" else numbers[0]
-            return op("v128.or", low, op("i32x4.shl", numbers[1], i32(16))) if len(numbers) > 1 else low
+            return self._less(op("v128.or", low, op("i32x4.shl", numbers[1], i32(16))) if len(numbers) > 1 else low)
 
         def write(taps):
             self.runs.copy(f.get(to), taps, joined)

@@ -21,7 +21,7 @@ def runs(tile):
     lines = tile.what.columns // line
     column = ix.add(ix.mul(ix.counter("line", lines), line), ix.counter("pixel", line))
     inner = [ix.counter("k{}".format(i), extent) for i, extent in enumerate(tile.what.inner)]
-    right = tile.what.right(tile.low, tile.grid, column, inner)
+    right = tile.loaded(tile.what.right(tile.low, tile.grid, column, inner))
     if right.op != "load":
         return None
     slot, index = right.attr

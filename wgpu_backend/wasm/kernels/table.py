@@ -4,7 +4,7 @@ from emberlet.errors import UnsupportedError, refuse
 
 from ...kernels.table import describe
 from ...lower.reductions import SPECIFICATIONS
-from . import contraction, depthwise, direct, integers, lines, nest, rows, single_row
+from . import byte_pictures, contraction, depthwise, direct, integers, lines, nest, rows, single_row
 
 
 class Options:
@@ -23,6 +23,7 @@ class Options:
     joins_lookups = False
     numbers_again = 64  # kernels compute them before their loops, in less time than another one takes to begin
     packs = None  # products read bytes as they are
+    stores_bytes = True  # one by one
     ranges = None  # nor is there a kernel that quantizes by a range
     subgroups = False
     takes_pad = staticmethod(depthwise.takes_pad)  # convolutions that add the border of their pictures (fuse/fusion.py)
@@ -34,6 +35,7 @@ class Options:
         self.backend = backend
         self.small = small
         self.bytewise = bytewise
+        self.reads_bytes = not bytewise
 
     def alike(self):
         """The part of a kernel's key that these options are (../../kernels/alike.py)."""
@@ -76,7 +78,9 @@ class Options:
                 kernel = self._product(item, stored, name)
                 if kernel is not None:
                     return kernel
-        return nest.loop(item, stored, name, self.lanes)
+        of_bytes = byte_pictures.border if anchor is None else byte_pictures.max_pool if anchor.op == "pool" else None
+        kernel = of_bytes(item, stored, name, self.lanes) if of_bytes else None
+        return nest.loop(item, stored, name, self.lanes) if kernel is None else kernel
 
     def _product(self, item, stored, name):
         """The Kernel of a "matmul" or "conv" item, or None if nested loops are better."""

@@ -108,6 +108,10 @@ class Contraction(Packing, Tiles):
         self.tail = None
         self.sums_at = None  # where in the scratch memory a tile's sums lie
 
+    def loaded(self, right):
+        """What is loaded to compute the right operand, which may differ from it by a number; else the operand."""
+        return right
+
     def _column(self):
         return ix.counter("column", self.what.columns)
 

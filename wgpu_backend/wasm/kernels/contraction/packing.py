@@ -57,7 +57,7 @@ class Packing:
         e, f = self.e, self.f
         width = self.lanes * self.vectors
         by_column, by_k = halves
-        apart = self._apart(4)
+        apart = self._apart()
         places, in_row = self._places(by_column, self.right.attr[0], 4, width, apart)
 
         def tap(n):
@@ -67,7 +67,7 @@ class Packing:
             base = f.let(tap(0))
             for v in range(self.vectors):
                 at = 4 * self.lanes * v
-                line = memory("v128.load", base, offset=at) if apart == 1 else e.every_second(base, apart * at)
+                line = memory("v128.load", base, offset=at) if apart == 1 else e.every_second("f32", base, apart * at)
                 f.do(memory("v128.store", f.get(to), line, offset=at))
 
         def scattered():
@@ -91,9 +91,9 @@ class Packing:
         loops(scattered)
         e.close()
 
-    def _apart(self, element):
-        """How many elements of so many bytes apart columns are that a panel takes by vectors: 2 by a stride of 2."""
-        strides = self.node.op == "conv" and element == 4 and self.node.arg[0][-1] == 2
+    def _apart(self):
+        """How many elements apart columns are that a panel takes by vectors: 2 by a stride of 2."""
+        strides = self.node.op == "conv" and self.node.arg[0][-1] == 2
         return 2 if strides else 1
 
     def _places(self, by_column, slot, element, width, apart=1):

@@ -1,13 +1,13 @@
 """Code that computes four neighboring positions at once, and stores. Where vectors have more lanes, as many positions
 take the place of four."""
 
-from emberlet.sizes.size import is_open, least
+from emberlet.sizes.size import is_open, least, surely_less
 
 from ...assembler import bits, call, f32x4, i32, i32x4, lane, memory, op
 from .. import operations
 from .numbers import LOADS, NO_OPERATION, Numbers, const, every, size
 
-_EDGE = 64  # words of a memory that lie before its first tensor (../../addresses.py)
+_EDGE = 64  # words of a memory that lie before its first tensor (../../addresses.py), and bytes behind its last one
 _REVERSE = bytes((12, 13, 14, 15, 8, 9, 10, 11, 4, 5, 6, 7, 0, 1, 2, 3))
 _EVEN = bytes((0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27))
 _FIRST_BYTES = bytes((0, 4, 8, 12)) + bytes(12)
@@ -141,9 +141,9 @@ class Emitter(Numbers):
                 out = op("i8x16.shuffle", reverse, reverse, imm=_REVERSE)
             else:
                 out = op("v128.reverse", reverse)
-        elif c == 2 and size(word) == 4:  # the last element is read and not used; every memory ends with room for it
+        elif c == 2:  # the last element is read and not used; every memory ends with room for it
             at, offset = self.address(slot, index, word)
-            out = self.every_second(self.f.let(at), offset)
+            out = self.every_second(word, self.f.let(at), offset)
         elif c is None:
             return self._one_by_one(value)
         else:
@@ -171,9 +171,14 @@ class Emitter(Numbers):
         out = op("i16x8.extend_low_i8x16_" + sign, memory("v128.load32_zero", at, offset=offset))
         return op("i32x4.extend_low_i16x8_" + sign, out)
 
-    def every_second(self, at, offset):
-        """Four words of 32 bits, of which an address has the first and each other lies two behind the one before. One
-        more is read behind the last."""
+    def every_second(self, word, at, offset):
+        """Four elements, of which an address has the first and each other lies two behind the one before. One more is
+        read behind the last."""
+        if size(word) == 1:
+            pairs = memory("v128.load16x4_u", at, offset=offset)
+            if word == "u8":
+                return op("v128.and", pairs, i32x4(0xFF))
+            return op("i32x4.shr_s", op("i32x4.shl", pairs, i32(24)), i32(24))
         first, second = [memory("v128.load", at, offset=offset + n) for n in (0, 4 * self.lanes)]
         if self.lanes == 4:
             return op("i8x16.shuffle", first, second, imm=_EVEN)
@@ -200,12 +205,15 @@ class Emitter(Numbers):
         return f.get(out)
 
     def _plain_row(self, inner):
-        """Whether a guarded value is a load of neighbors that begins, at an edge, at most _EDGE words before its
-        tensor."""
-        if inner.op != "load" or inner.type == "bool" or size(self._word(inner.attr[0])) != 4:
+        """Whether a guarded value is a load of neighbors that begins, at an edge, at most _EDGE elements before its
+        tensor. Bytes are loaded without a mask, so that they also end near it, in the memory of a plan."""
+        if inner.op != "load" or inner.type == "bool":
             return False
-        index = inner.attr[1]
-        return self.coefficient(index) == 1 and -_EDGE <= least(index.lo) and not self._index_loads(index)
+        slot, index = inner.attr
+        if self.coefficient(index) != 1 or least(index.lo) < -_EDGE or self._index_loads(index):
+            return False
+        node = self.slots.nodes[slot]
+        return size(self._word(slot)) == 4 or (node.op != "data" and surely_less(index.hi, node.count + _EDGE))
 
     def _index_loads(self, index):
         """Whether an index is computed from memory."""
@@ -226,8 +234,10 @@ class Emitter(Numbers):
             mask = op("v128.and", mask, m)
         mask = self.f.let(mask)
         slot, index = inner.attr
-        at = self.index(index, 4, self.addresses[slot])
-        return bits(mask, memory("v128.load_masked", at, mask), self.vector(otherwise))
+        word = self._word(slot)
+        at = self.index(index, size(word), self.addresses[slot])
+        found = memory("v128.load_masked", at, mask) if size(word) == 4 else self.four_at(word, at, 0)
+        return bits(mask, found, self.vector(otherwise))
 
     def _choose_four(self, value):
         index, starts = value.attr
