@@ -13,12 +13,13 @@ in float, whose layers lie in branches.
 emberlet runs on the fastest way of this machine's processor that is installed: native, WebAssembly or NumPy. A second
 table compares its own float and int8 on each backend; --gpu writes that of a real GPU alone.
 
-Both take and give NumPy arrays. Each row is a process of its own, with one thread and then with two (on NumPy two
-processes), and so is each backend of the second table; the least time of a call counts. What takes longer than --limit
-seconds, or fails, is a dash with its reason below. Quantized models stay in .cache/quantize, under a digest of the
-float model, its samples and the sources that quantize. --floor writes how fast int8 can be on NumPy, and is, into
-docs/quantization.md (_quantize_floor.py), --ranges how much each method of calibration keeps (_quantize_ranges.py),
---awq what AWQ keeps of small transformers (_quantize_awq.py).
+Both take and give NumPy arrays. Each row is a process of its own, with one thread and with two (on NumPy two
+processes), and so is each backend of the second table; the least time of a call counts. The rows of a model are
+measured in turns: a shared machine takes half as long again for seconds, which would be a row's whole measurement. What
+takes longer than --limit seconds, or fails, is a dash with its reason below. Quantized models stay in .cache/quantize,
+under a digest of the float model, its samples and the sources that quantize. --floor writes how fast int8 can be on
+NumPy, and is, into docs/quantization.md (_quantize_floor.py), --ranges how much each method of calibration keeps
+(_quantize_ranges.py), --awq what AWQ keeps of small transformers (_quantize_awq.py).
 Writes benches/results/quantize.md; rows of models that are not measured stay. Its own processes run it with `--child`.
 """
 
@@ -29,12 +30,16 @@ import gzip
 import hashlib
 import json
 import logging
+import math
 import os
 import platform
+import queue
 import runpy
 import shutil
 import subprocess
 import sys
+import tempfile
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
@@ -403,8 +408,9 @@ def beside(
 
 
 def child(kinds: list[str], folder: Path, threads: list[int], options: argparse.Namespace) -> None:
-    """Print each model's size and the least time of a call as JSON, a line for each number of threads, and write the
-    outputs. On NumPy, whose threads are the process's, only the first number is measured."""
+    """Print each model's size as JSON, a line for each number of threads, and write the outputs; then print the least
+    time of a call with each number of threads that is read. On NumPy, whose threads are the process's, only the first
+    number is measured."""
     case = Case(None, {}, **{flag: getattr(options, flag) for flag in FLAGS})
     with np.load(folder / "compared.npz") as held:
         calls = rows(Case(None, dict(held)))
@@ -414,30 +420,95 @@ def child(kinds: list[str], folder: Path, threads: list[int], options: argparse.
     if options.on:
         beside(kinds, folder, case, calls, options)
         return
-    for kind in kinds:
-        for count in threads:
-            said: dict[str, Any] = {"kind": kind, "threads": count}
-            try:
-                prepare(kind, folder, case)
-                run, size, where = opened(kind, folder, count, fastest())
-                if where == "numpy" and count != threads[0]:
-                    continue
-                if count == THREADS[0]:
-                    np.save(folder / (kind.replace(" ", "_") + ".npy"), np.stack([run(given) for given in calls]))
-                said.update(size=size, ms=least(run, calls[0], options.seconds), backend=where)
-            except Exception as error:
-                said["error"] = f"{type(error).__name__}: {error}"[:300]
-            print(json.dumps(said), flush=True)
+    (kind,) = kinds
+    runs: dict[int, Callable[[dict[str, Any]], Any]] = {}
+    for count in threads:
+        said: dict[str, Any] = {"threads": count}
+        try:
+            prepare(kind, folder, case)
+            run, size, where = opened(kind, folder, count, fastest())
+            if where == "numpy" and count != threads[0]:
+                continue
+            if count == THREADS[0]:
+                np.save(folder / (kind.replace(" ", "_") + ".npy"), np.stack([run(given) for given in calls]))
+            runs[count] = run
+            said.update(size=size, backend=where)
+        except Exception as error:
+            said["error"] = f"{type(error).__name__}: {error}"[:300]
+        print(json.dumps(said), flush=True)
+    print(json.dumps({"opened": kind}), flush=True)
+    for line in sys.stdin:
+        print(json.dumps({"ms": least(runs[int(line)], calls[0], options.seconds / TURNS)}), flush=True)
+
+
+def environment(threads: int) -> dict[str, str]:
+    """That of a process whose NumPy has so many threads."""
+    return {**os.environ, "OPENBLAS_NUM_THREADS": str(threads), "OMP_NUM_THREADS": str(threads)}
+
+
+class Row:
+    """A process that measures a model when it is asked. found: what it said of each number of threads, with the least
+    time; reason: why there is nothing of the first one."""
+
+    def __init__(self, words: list[str], threads: Sequence[int], limit: float) -> None:
+        self.limit = limit
+        self._errors = tempfile.TemporaryFile("w+", encoding="utf-8")
+        self._process = subprocess.Popen(
+            [sys.executable, __file__, *words], env=environment(threads[0]), stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE, stderr=self._errors, text=True, encoding="utf-8",
+        )  # fmt: skip
+        self._lines: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
+        threading.Thread(target=self._read, daemon=True).start()
+        self.found: dict[int, dict[str, Any]] = {}
+        end = time.perf_counter() + limit
+        said = self._next(limit)
+        while "threads" in said:
+            self.found[said["threads"]] = said
+            said = self._next(max(0.0, end - time.perf_counter()))
+        self.reason = self.found.get(threads[0], {"error": said.get("error", "")}).get("error")
+        self.found = {count: one for count, one in self.found.items() if "error" not in one}
+        if "error" in said:
+            self.close()
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            if line.startswith("{"):
+                self._lines.put(json.loads(line))
+        status = self._process.wait()
+        self._errors.seek(0)
+        self._lines.put(
+            {"error": (self._errors.read().strip().splitlines() or [f"ended with status {status}"])[-1][:300]}
+        )
+
+    def _next(self, seconds: float) -> dict[str, Any]:
+        try:
+            return self._lines.get(timeout=seconds)
+        except queue.Empty:
+            return {"error": f"took more than {self.limit:.0f} s"}
+
+    def turn(self) -> None:
+        """Measure with each number of threads."""
+        for one in self.found.values():
+            if self._process.poll() is None and self._process.stdin is not None:
+                print(one["threads"], file=self._process.stdin, flush=True)
+                said = self._next(self.limit)
+                if "ms" not in said:
+                    self.close()
+                one["ms"] = min(one.get("ms", math.inf), said.get("ms", math.inf))
+
+    def close(self) -> None:
+        self._process.kill()
+        self._process.wait()
 
 
 def process(words: list[str], threads: int, limit: float) -> tuple[list[dict[str, Any]], str]:
     """What a process prints, and why there is no more."""
-    environment = {**os.environ, "OPENBLAS_NUM_THREADS": str(threads), "OMP_NUM_THREADS": str(threads)}
     reason, said = "", ""
     try:
         ended = subprocess.run(
-            [sys.executable, __file__, *words], env=environment, capture_output=True, text=True, encoding="utf-8",
-            check=False, timeout=limit,
+            [sys.executable, __file__, *words], env=environment(threads), capture_output=True, text=True,
+            encoding="utf-8", check=False, timeout=limit,
         )  # fmt: skip
         said = ended.stdout
         if ended.returncode:
@@ -483,12 +554,12 @@ def measured(name: str, options: argparse.Namespace, share: float) -> Measured:
             print(out.notes[-1], flush=True)
         return {key: r for key, r in found.items() if "error" not in r}
 
-    for kind in [] if options.gpu else kinds(case):
-        found = ask([kind], THREADS, "")
-        missing = [t for t in THREADS if (kind, t) not in found]
-        if found and missing:
-            found.update(ask([kind], missing, f", {missing[0]} threads"))
-        out.lines.append(_line(name, kind, folder, {t: r for (_, t), r in found.items()}, labels))
+    measured_rows = [] if options.gpu else in_rows(kinds(case), folder, flags, options, end)
+    for kind, found, reason in measured_rows:
+        if reason:
+            out.notes.append(f"- {name}, {kind}: {reason}")
+            print(out.notes[-1], flush=True)
+        out.lines.append(_line(name, kind, folder, found, labels))
         print(out.lines[-1], flush=True)
     ours = list(OPTIONS)
     for backend in ["wgpu"] if options.gpu else backends(name):
@@ -496,6 +567,36 @@ def measured(name: str, options: argparse.Namespace, share: float) -> Measured:
         cells = [_time(found.get((kind, 1)), backend) for kind in OPTIONS]
         out.ratios.append(f"| {' | '.join([name, backend, *cells, _ratio(cells)])} |")
         print(out.ratios[-1], flush=True)
+    return out
+
+
+def in_rows(
+    wanted: list[str], folder: Path, flags: list[str], options: argparse.Namespace, end: float
+) -> list[tuple[str, dict[int, dict[str, Any]], str]]:
+    """(kind, what is measured with each number of threads, why it is not) of the rows of a model, measured in turns."""
+    started: list[tuple[str, list[Row]]] = []
+    try:
+        for kind in wanted:
+            of_kind: list[Row] = []
+            started.append((kind, of_kind))
+            missing: Sequence[int] = THREADS
+            while missing and time.perf_counter() < end and not (of_kind and of_kind[-1].reason):
+                words = ["--child", kind, str(folder), ",".join(map(str, missing)), *flags]
+                of_kind.append(Row(words, missing, min(options.limit, end + 20 - time.perf_counter())))
+                missing = [t for t in missing[1:] if t not in of_kind[-1].found]
+        for _ in range(TURNS):
+            for _, of_kind in started:
+                for row in of_kind:
+                    row.turn()
+    finally:
+        for _, of_kind in started:
+            for row in of_kind:
+                row.close()
+    out = []
+    for kind, of_kind in started:
+        found = {t: one for row in of_kind for t, one in row.found.items() if one.get("ms", math.inf) < math.inf}
+        reasons = [row.reason for row in of_kind if row.reason] if of_kind else ["no time was left"]
+        out.append((kind, found, reasons[0] if reasons else ""))
     return out
 
 
@@ -553,7 +654,9 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("models", nargs="*", help=f"of {', '.join(CASES)} (default: all)")
     parser.add_argument("--minutes", type=float, default=8, metavar="M", help="for everything, at most (default: 8)")
-    parser.add_argument("--seconds", type=float, default=0.3, metavar="S", help="of calls in each process (0.3)")
+    parser.add_argument(
+        "--seconds", type=float, default=0.3, metavar="S", help="of calls in each process (0.3), in turns"
+    )
     parser.add_argument("--limit", type=float, default=90, metavar="S", help="of each process, at most (default: 90)")
     parser.add_argument("--out", type=Path, metavar="FILE", help="write there instead")
     parser.add_argument("--floor", action="store_true", help="only the floor on NumPy; writes docs/quantization.md")
