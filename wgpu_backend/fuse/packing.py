@@ -6,6 +6,9 @@ kernel then packs them, and the words are the buffer of the bytes. In WebAssembl
 bytes, every kernel stores 8-bit integers so, and convolutions read these instead of the int16 that they multiply.
 """
 
+from emberlet.sizes.questions import divides
+from emberlet.sizes.size import is_open
+
 from ..record.node import is_leaf, is_wide
 from ..run import storage
 
@@ -118,6 +121,8 @@ def _takes_bytes(fusion, node, wanted):
     """Whether a tensor of 8-bit integers takes a byte each where kernels can store single bytes."""
     key = id(node)
     if node.dtype.is_bool or key in wanted or key not in fusion.stored:
+        return False
+    if is_open(node.count) and not divides(4, node.count):  # buffers are whole words
         return False
     return aliased(fusion, node) is None and (key not in fusion.regions or node.op == "concat")
 
