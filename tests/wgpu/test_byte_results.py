@@ -64,7 +64,7 @@ def quantized(x: Any, scale: float, zero: int) -> Any:
 def special(x: Any, kind: str) -> Any:
     """x of other signs or sizes, or with one element that is not finite."""
     if kind in ("nan", "infinite"):
-        x[0, 2] = np.nan if kind == "nan" else np.inf
+        x.flat[2] = np.nan if kind == "nan" else np.inf
         return x
     made = {"zeros": x * 0, "negative": -np.abs(x) - 1, "positive": np.abs(x) + 1, "tiny": x * np.float32(1e-37)}
     return made.get(kind, x)
@@ -115,6 +115,50 @@ def test_a_residual_block_takes_a_kernel_for_each_convolution(
     y = np.maximum(want(start, second, 1).astype(np.int64) - 10 + start - 10, 0)
     np.testing.assert_array_equal(found, want(np.clip(y + 10, 0, 255).astype(np.uint8), third, 0))
     assert dispatches == 5  # one packs the input, and the third convolution adds what another one reads
+
+
+@pytest.mark.parametrize("size", [(1, 9, 11), (2, 6, 6)], ids=str)
+def test_a_sum_and_its_levels_take_one_kernel(run: Callable[..., Any], size: tuple[int, int, int]) -> None:
+    """A shortcut adds the floats, the next convolution reads the words."""
+    draw = np.random.default_rng(size[1])
+    x = drawn(draw, np.uint8, (size[0], 8, *size[1:]))
+    first, second = [drawn(draw, np.int8, (8, 8, k, k)) for k in (1, 3)]
+
+    def block(x: Tensor, q: Tensor, w: Any, padding: int) -> Tensor:
+        total = F.conv_integer(q, constant(x, w), 10, padding=padding)
+        return F.relu(total.astype(dtypes.float32) * 0.125 + x)
+
+    def model(x: Tensor) -> Tensor:
+        y = x.astype(dtypes.float32)
+        y = block(y, x, first, 0)
+        return block(y, F.quantize_linear(y, 8.0, constant(x, np.uint8(10))), second, 1)
+
+    def want(x: Any, q: Any, w: Any, padding: int) -> Any:
+        total = convolved(q.astype(np.int64) - 10, w.astype(np.int64), 1, padding, 1, 1)
+        return np.maximum(total.astype(np.float32) * np.float32(0.125) + x, 0)
+
+    (found,), dispatches = run(model, x)
+    y = want(x.astype(np.float32), x, first, 0)
+    np.testing.assert_array_equal(found, want(y, quantized(y, 8.0, 10), second, 1))
+    assert dispatches == 3  # one packs the input
+
+
+@pytest.mark.parametrize("length", [40, 400])
+def test_a_row_and_its_levels_take_one_kernel(run: Callable[..., Any], length: int) -> None:
+    draw = np.random.default_rng(length)
+    x = draw.integers(-400, 400, (33, length)).astype(np.float32)
+    w = drawn(draw, np.int8, (length, length))
+
+    def model(x: Tensor) -> Tensor:
+        y = x - x.max(axis=-1, keepdims=True)
+        q = F.quantize_linear(y, 4.0, constant(x, np.uint8(250)))
+        return F.matmul_integer(q, constant(x, w), 250).astype(dtypes.float32) + y
+
+    (found,), dispatches = run(model, x)
+    y = x - x.max(-1, keepdims=True)
+    total = (quantized(y, 4.0, 250).astype(np.int64) - 250) @ w.astype(np.int64)
+    np.testing.assert_array_equal(found, total.astype(np.float32) + y)
+    assert dispatches == 2
 
 
 def test_a_pool_stores_words(run: Callable[..., Any]) -> None:
@@ -341,17 +385,41 @@ def test_a_range_is_found_as_on_numpy(gpu: Backend, shape: tuple[int, ...], kind
         np.testing.assert_array_equal(np.asarray(one), np.asarray(other))
 
 
-def test_a_convolution_of_floats_reads_those_of_a_range(run: Callable[..., Any]) -> None:
+@pytest.mark.parametrize("kind", RANGED)
+@pytest.mark.parametrize("window", [3, 8])  # of the second each result has a workgroup on a GPU
+def test_convolutions_of_floats_find_the_range_of_their_picture(
+    run: Callable[..., Any], window: int, kind: str
+) -> None:
     draw = np.random.default_rng(14)
-    x, w = draw.normal(size=(1, 2, 9, 12)).astype(np.float32), drawn(draw, np.int8, (5, 2, 3, 3))
+    x = special(draw.normal(size=(1, 2, 9, 12)).astype(np.float32), kind)
+    w = drawn(draw, np.int8, (5, 2, window, window))
 
     def model(x: Tensor) -> Tensor:
         levels, scale, point = F.dynamic_quantize_linear(x * 1.0)
         return F.conv_integer(levels, constant(x, w), point, padding=1).astype(dtypes.float32) * scale
 
     (found,), dispatches = run(model, x)
-    np.testing.assert_array_equal(found, np.asarray(model(emberlet.asarray(x, backend=get_backend("numpy")))))
-    assert dispatches == 2
+    with np.errstate(all="ignore"):
+        want = np.asarray(model(emberlet.asarray(x, backend=get_backend("numpy"))))
+    np.testing.assert_array_equal(found, want)
+    assert dispatches == 1
+
+
+@pytest.mark.parametrize(("channels", "length", "kernel", "stride"), [(1, 640, 64, 32), (2, 44, 8, 4), (1, 40, 40, 4)])
+def test_windows_of_a_signal_are_words(
+    run: Callable[..., Any], channels: int, length: int, kernel: int, stride: int
+) -> None:
+    draw = np.random.default_rng(length)
+    x = drawn(draw, np.uint8, (2, channels, length))
+    w = drawn(draw, np.int8, (6, channels, kernel))
+
+    def model(x: Tensor) -> Tensor:
+        return F.conv_integer(x, constant(x, w), 100, stride=stride)
+
+    (found,), dispatches = run(model, x)
+    want = model(emberlet.asarray(x, backend=get_backend("numpy")))
+    np.testing.assert_array_equal(found, np.asarray(want))
+    assert dispatches == 1 + 1  # one makes the bytes signed
 
 
 def test_the_range_of_repeated_elements_is_found(gpu: Backend) -> None:

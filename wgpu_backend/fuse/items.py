@@ -31,7 +31,11 @@ class Item:
 
     chain: the nodes from the anchor (exclusive) to `node` (inclusive). region: None, or (concat node, starts): the
     result goes into the concatenation's buffer, offset by `starts` along each axis.
+
+    second: None, or (another node that the kernel stores, the nodes from `node` (exclusive) to that (inclusive)).
     """
+
+    second = None
 
     def __init__(self, node, anchor, chain=(), region=None, copy=False):
         self.copy = copy

@@ -5,6 +5,8 @@ from emberlet.sizes.questions import known_equal
 
 from ..record.node import is_leaf
 
+NEAR = 3  # the highest cost of an element of a tensor whose range each workgroup finds
+
 
 def without_ranges(fusion, items):
     """The items without those of "range_levels" nodes of which all readers find the range themselves."""
@@ -13,20 +15,30 @@ def without_ranges(fusion, items):
     if ranges is None or not found:
         return items
     for item in items:
-        here = [found[key] for key in _read(item, fusion.stored) if key in found]
-        if [1 for one in here if len(here) > 1 or not _is_left(item, one.node) or not ranges(item, one.anchor.srcs[0])]:
+        here = [found[key] for key in read(item, fusion.stored) if key in found]
+        if len(here) > 1 or [
+            1 for one in here if not _is_operand(item, one.node) or not ranges(item, one.anchor.srcs[0])
+        ]:
             for one in here:
                 del found[id(one.node)]
     for key in list(found):
         (x,) = found[key].anchor.srcs
-        if key in fusion.roots or not (is_leaf(x) or id(x) in fusion.stored) or known_equal(x.count, 0):
+        if key in fusion.roots or not _is_near(fusion, x) or known_equal(x.count, 0):
             del found[key]
         else:
             del fusion.stored[key]
     return [item for item in items if id(item.node) not in found]
 
 
-def _read(item, stored):
+def _is_near(fusion, x):
+    """Whether x has a buffer, or its elements are read of one in few operations."""
+    if is_leaf(x) or id(x) in fusion.stored:
+        return True
+    state = fusion.states[id(x)]
+    return state.kind == "inline" and sum(state.members.values()) <= NEAR
+
+
+def read(item, stored):
     """The ids of the nodes whose buffers an item reads."""
     out, seen, stack = {}, {}, [item.node] if item.copy else list(item.node.srcs)
     while stack:
@@ -41,9 +53,12 @@ def _read(item, stored):
     return out
 
 
-def _is_left(item, levels):
-    """Whether the left operand of an item's product is some of the words of a "range_levels" node."""
-    node = item.anchor.srcs[0] if item.anchor is not None and item.anchor.op == "dot_bytes" else None
-    while node is not None and node.op in ("reshape", "slice"):
+def _is_operand(item, levels):
+    """Whether the first operand of an item's product is some of the words, or of the floats, of a "range_levels"
+    node."""
+    if item.anchor is None or item.anchor.op not in ("dot_bytes", "matmul", "conv"):
+        return False
+    node = item.anchor.srcs[0]
+    while node.op in ("reshape", "slice", "bitcast"):
         node = node.srcs[0]
     return node is levels

@@ -92,7 +92,8 @@ def _keyed(item, stored, options, common):
     nodes = []
     places = {}
     parts = [common]
-    stack = [item.node]
+    own = [item.node] if item.second is None else [item.second[0], item.node]
+    stack = list(own)
     entered = {}
     while stack:
         node = stack[-1]
@@ -100,7 +101,7 @@ def _keyed(item, stored, options, common):
             stack.pop()
             continue
         loaded = is_leaf(node) or id(node) in stored
-        if node is item.node:
+        if node in own:
             loaded = item.copy
         if not loaded and id(node) not in entered:
             entered[id(node)] = True
@@ -118,6 +119,8 @@ def _keyed(item, stored, options, common):
         parts.append("{} {} {}".format(node.op, _text(argument), [places[id(s)] for s in node.srcs]))
     parts.append(_anchor(item, places, options))
     parts.append(str([places[id(n)] for n in item.chain]))
+    if item.second is not None:
+        parts.append("second {}".format([places[id(n)] for n in item.second[1]]))
     if item.region is not None:
         whole, starts = item.region
         parts.append("{} {} {} {}".format(whole.dtype.name, whole.word, _text(whole.shape), _text(starts)))

@@ -35,6 +35,8 @@ def byte_lines(item):
     """The lines of a product, "rows" or "columns", of which four give the bytes of a word if the item stores words;
     else None."""
     whole = item.region[0] if item.region else item.node
+    if item.second is not None:
+        return _lines(item.anchor, tuple(item.chain) + tuple(item.second[1]))
     return _lines(item.anchor, item.chain) if whole.word in ("i8", "u8") else None
 
 

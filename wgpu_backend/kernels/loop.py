@@ -26,8 +26,8 @@ GROUP_ON_GPU = ((128, 2048), (1024, 16384))
 
 
 class Kernel:
-    """A kernel as text and how to launch it: name, source, its bindings in order (the input nodes, then the output),
-    and the workgroup counts (x, y, z)."""
+    """A kernel as text and how to launch it: name, source, its bindings in order (the input nodes, a second output if
+    there is one, then the output), and the workgroup counts (x, y, z)."""
 
     def __init__(self, name, source, inputs, groups):
         self.name = name
@@ -121,13 +121,14 @@ def better(op, type, new, old):
     return text
 
 
-def render_loop(loop):
+def render_loop(loop, range_of=None):
     """A Kernel for the Loop; its workgroups span the results, or each is one result (counter "r" of a flat
-    reduction)."""
+    reduction). range_of: a function from the lanes of such a workgroup to the text of the function with which it finds
+    the range of an operand."""
     red = loop.reduction
     values = {}
     if red is not None and red.counters and red.counters[0][0] == "r":
-        return _group_kernel(loop, red, values)
+        return _group_kernel(loop, red, values, range_of)
     renderer = wgsl.Renderer(loop.slots, "acc" if red is None else as_value("acc", red.type))
     if red is not None:
         _serial(renderer, red)
@@ -155,7 +156,8 @@ def finish(frame, template, values, groups):
     source = wgsl.finish(render(read(template), values), arrays.accessors(), arrays.half())
     if frame.slots.limits.sizes is not None:
         source = with_sizes(source, frame.slots.limits.sizes)
-    return Kernel(frame.name, source, [frame.slots.nodes[slot] for slot in frame.slots.bound()], groups)
+    slots = frame.slots.bound() + frame.slots.written()[:-1]
+    return Kernel(frame.name, source, [frame.slots.node(slot) for slot in slots], groups)
 
 
 def _serial(renderer, red):
@@ -232,7 +234,7 @@ def _fold(renderer, red):
         renderer.line("acc = {};".format(combine(red.op, red.type, "acc", as_held(text, red.type))))
 
 
-def _group_kernel(loop, red, values):
+def _group_kernel(loop, red, values, range_of):
     extent = red.extent()
     width = 64
     while width < 256 and width * 4 <= typical(extent):
@@ -254,6 +256,8 @@ def _group_kernel(loop, red, values):
         template = "reduce_group.wgsl"
         values["combine"] = combine(red.op, red.type, "acc", "other")
     after.store(loop.cells[0][1], loop.cells[0][0])
+    values["start"] = "let range = range_of(lane);\n" if range_of else ""
+    values["range"] = "\n" + range_of(width) if range_of else ""
     values["workgroup"] = width
     values["flat"] = flat(loop.count, "lane", 0)
     values["extent"] = extent

@@ -28,7 +28,7 @@ def range_levels(item, stored, name, software):
     given = [[quantize.name(value) for value in four] for four in _fours(low, x, width)]
     tail = x.count if item.anchor.arg == "floats" else words
     low.slots.uses(RESULT)
-    for n in range(AT_ONCE):
+    for n in range(len(given)):
         quantize.open("if (r < {}u) {{".format(max(0, words - width * n)))
         place = "r + {}u".format(width * n)
         if tail == words:
@@ -40,7 +40,7 @@ def range_levels(item, stored, name, software):
     numbers = ((0, "bitcast<u32>(range.x)"), (1, "to_u32(range.y, 255.0)"))
     values = {
         "workgroup": width,
-        "step": width * AT_ONCE,
+        "step": width * len(given),
         "words": words,
         "range": range_of(low, x, width),
         "body": quantize.text(),
@@ -50,19 +50,23 @@ def range_levels(item, stored, name, software):
 
 
 def for_range(tile):
-    """A Tile for a product that finds the range of its operand: with many lanes, each of which then reads less."""
+    """A Tile for a product that finds the range of its operand: with many lanes, each of which then reads less, but on
+    a software device, where a workgroup is one thread."""
+    if tile.workgroup <= FEW:
+        return tile
     lanes = WORKGROUP
     while tile.split > 1 and lanes > tile.workgroup and tile.rows * tile.columns * lanes * 2 > SUMS:
         lanes //= 2
     return Tile(tile.rows, tile.columns, tile.unroll, lanes, 0, tile.split)
 
 
-def range_of(low, x, workgroup):
-    """The text of a function that finds the range of x, for kernels with `workgroup` lanes."""
+def range_of(low, x, workgroup, vectors=True):
+    """The text of a function that finds the range of x, for kernels with `workgroup` lanes. vectors: whether it may
+    read vectors, which everything else that reads x then has to."""
     words = x.count // 4
     find = wgsl.Renderer(low.slots)
-    found = [[find.name(value) for value in four] for four in _fours(low, x, workgroup)]
-    for n in range(AT_ONCE):
+    found = [[find.name(value) for value in four] for four in _fours(low, x, workgroup, vectors)]
+    for n in range(len(found)):
         for c in range(4):
             # Beyond the end there is anything: the range includes 0.
             each = "x{}_{}".format(n, c)
@@ -70,12 +74,13 @@ def range_of(low, x, workgroup):
             find.line("let {} = select(0.0, {}, r < {}u);".format(each, found[n][c], left))
             find.line("low = minimum_f32(low, {});".format(each))
             find.line("high = maximum_f32(high, {});".format(each))
-    values = {"workgroup": workgroup, "step": workgroup * AT_ONCE, "words": words, "fold": find.text()}
+    values = {"workgroup": workgroup, "step": workgroup * len(found), "words": words, "fold": find.text()}
     return render(read("range_of.wgsl"), values)
 
 
-def _fours(low, x, workgroup):
+def _fours(low, x, workgroup, vectors=True):
     """The four Values of each of the words whose elements a lane loads at once."""
     first, words = ix.counter("r", x.count // 4), x.count // 4
-    places = [ix.add(first, ix.const(workgroup * n)).bounded(0, words - 1) for n in range(AT_ONCE)]
-    return [four_of_word(low, x, place) for place in places]
+    at_once = min(AT_ONCE, -(-words // workgroup))
+    places = [ix.add(first, ix.const(workgroup * n)).bounded(0, words - 1) for n in range(at_once)]
+    return [four_of_word(low, x, place, vectors) for place in places]

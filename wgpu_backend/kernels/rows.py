@@ -3,7 +3,7 @@
 from emberlet.sizes.size import most, typical
 
 from ..lower import index as ix
-from ..lower.kernel_ir import Frame
+from ..lower.kernel_ir import SECOND, Frame
 from ..lower.lowering import Lowering
 from ..lower.rows import Rows, extents
 from ..render import wgsl
@@ -51,10 +51,13 @@ class _Rows:
         found = Rows(low, region, ix.counter("g", self.count), ix.counter("r", self.length))
         scalars = [low.value(s, found.row) for s in region.scalars]
         per_row = found.per_row
-        count = 4 if low.in_bytes else 1  # elements that are stored at once
+        second = low.item.second is not None
+        count = 4 if low.in_bytes or second else 1  # elements that are stored at once
         at = ix.mul(ix.counter("r", self.length // count), count)
         places = [found.row if per_row else found.at(ix.add(at, ix.const(c))) for c in range(count)]
         cells = [low.place(place) for place in places]
+        seconds = [low.place_second(places[c], cells[c][0]) for c in range(count)] if second else []
+        vector_out = second and ix.all_in_fours(cells)
         out = wgsl.Renderer(low.slots)
         for k in range(len(found.bodies)):
             self._stage(out, "red{}".format(k), region.reductions[k], found.bodies[k])
@@ -66,10 +69,9 @@ class _Rows:
             self._loop(out, self.length // count)
         elif self.width > 1:
             out.open("if (lane == 0u) {")
-        if count == 4:
-            out.store_four(cells)
-        else:
-            out.store(cells[0][1], cells[0][0])
+        out.store_all(cells, vector_out or low.in_bytes)
+        if second:
+            out.store_four(seconds, SECOND)
         if not per_row or self.width > 1:
             out.close()
         values = {"body": out.text(), "scratch": self._scratch()}
@@ -82,7 +84,7 @@ class _Rows:
             groups = (self.count + WORKGROUP - 1) // WORKGROUP
             values["flat"] = flat(groups, "lane", WORKGROUP)
         values["length"] = self.length
-        return finish(Frame(name, low.slots, self.count), "rows.wgsl", values, spread(groups))
+        return finish(Frame(name, low.slots, self.count, vector_out), "rows.wgsl", values, spread(groups))
 
     def _ready(self, scalar, done):
         for s in scalar.srcs:

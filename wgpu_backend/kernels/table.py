@@ -40,7 +40,10 @@ class Options:
     joins_lookups = True  # whether an epilogue may look its elements up in a table
     numbers_again = 64  # the highest cost of a single number that invocations compute themselves: it is no dispatch
     computed_again = CHEAP  # the highest cost of an inlined operand that a kernel recomputes at every read
-    most_read = 1 << 24  # bytes that all workgroups of a product read, at most, to find the range of its operand
+    # Bytes that all workgroups of a product read, at most, to find the range of its operand, and levels that its
+    # invocations then compute, at most, if it is a product of floats.
+    most_read, most_levels = 1 << 24, 1 << 19
+    most_read_in_software, most_levels_in_software = 1 << 16, 1 << 16
 
     def packs(self, anchor, chain):
         """Whether the kernel of an anchor and a chain can store four bytes as a word."""
@@ -50,7 +53,15 @@ class Options:
 
     def ranges(self, item, x):
         """Whether the kernel of an item, whose product reads the levels of x in the range of x, finds that itself."""
-        return not self.software and item.anchor.op == "dot_bytes" and finds_range(item, x, self)
+        if self.software and (item.anchor.op == "dot_bytes" or self.device_class == "swiftshader"):
+            return False
+        return finds_range(item, x, self)
+
+    def joins(self, item, node, chain):
+        """Whether the kernel of an item can store as words what follows from its result along a chain, too."""
+        if item.anchor.op not in ("dot_bytes", "rows") and self.device_class == "swiftshader":
+            return False  # which computes products of floats by panels
+        return node.nbytes <= self.page_bytes and self.packs(item.anchor, tuple(item.chain) + tuple(chain))
 
     def alike(self):
         """The part of a kernel's key that these options are (kernels/alike.py)."""
@@ -125,7 +136,12 @@ def build(item, stored, options):
         flat = loop_kernel.wants_group(item.anchor.count, extent, options.software)
     lowering = Lowering(item, stored, item.anchor, flat)
     wide = item.anchor is None and (is_wide(item.node) or lowering.in_bytes)
-    return loop_kernel.render_loop(lowering.loop(describe(item), wide))
+    loop = lowering.loop(describe(item), wide)
+    if lowering.ranged is None:
+        return loop_kernel.render_loop(loop)
+    from .range_levels import range_of
+
+    return loop_kernel.render_loop(loop, lambda lanes: range_of(lowering, lowering.ranged, lanes, False))
 
 
 def _cumulative(item, stored, options):
@@ -179,7 +195,7 @@ def _contraction(item, stored, options):
 
 
 def finds_range(item, x, options):
-    """Whether tiles of a product of bytes find the range of its left operand x in less time than a dispatch takes."""
+    """Whether tiles of a product find the range of its first operand x in less time than a dispatch takes."""
     from ..lower.contraction import problem
     from ..lower.tiles import choose, workgroups
     from .byte_results import byte_lines
@@ -188,10 +204,19 @@ def finds_range(item, x, options):
     what, fours = problem(item.anchor), byte_lines(item)
     if known_equal(what.depth(), 0) or what.depth() > loop_kernel.MAX_ITERATIONS:
         return False
-    if fours is None and by_groups(what, options):
+    grouped = fours is None and by_groups(what, options)
+    tile = choose(what, options.device_class, fours)
+    groups = typical(what.cells()) if grouped else workgroups(what, for_range(tile))
+    most_read, most_levels = options.most_read, options.most_levels
+    if options.software:
+        most_read, most_levels = options.most_read_in_software, options.most_levels_in_software
+    if item.anchor.op == "dot_bytes":
+        return not grouped and groups * x.nbytes <= most_read
+    if not (grouped or in_tiles(item.anchor, what, options)):
         return False
-    tile = for_range(choose(what, options.device_class, fours))
-    return workgroups(what, tile) * x.nbytes <= options.most_read
+    shared = 1 if grouped else tile.rows if item.anchor.op == "conv" else tile.columns
+    levels = typical(what.cells() * what.depth()) // shared
+    return levels <= most_levels and groups * x.nbytes <= most_read
 
 
 def in_tiles(anchor, what, options):

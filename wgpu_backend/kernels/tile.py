@@ -13,7 +13,7 @@ from emberlet.sizes.size import is_open
 
 from ..lower import index as ix
 from ..lower.contraction import problem
-from ..lower.kernel_ir import Frame
+from ..lower.kernel_ir import RESULT, SECOND, Frame
 from ..lower.lowering import Lowering
 from ..render import wgsl
 from ..run import storage
@@ -82,14 +82,18 @@ class _Tiled:
         return loops, steps
 
     def _sums(self):
-        """The sum of each cell of the tile, at its place."""
+        """The sum of each cell of the tile, at its place, and into `seconds` the second results."""
         low = self.lowering
         sums = []
+        self.seconds = []
         for i in range(self.tile.rows):
             for j in range(self.tile.columns):
                 value = low.build.make("variable", self.type, (), self._cell(i, j))
                 value = low.round(value, self.item.anchor.dtype)
-                sums.append(low.place(self.problem.out(self.grid, self.rows[i], self.columns[j]), value))
+                at = self.problem.out(self.grid, self.rows[i], self.columns[j])
+                sums.append(low.place(at, value))
+                if self.item.second is not None:
+                    self.seconds.append(low.place_second(at, sums[-1][0]))
         return sums
 
     def kernel(self, name):
@@ -141,12 +145,12 @@ class _Tiled:
         return finish(frame, template, values, spread(groups))
 
     def _range(self):
-        """The text of the function that finds the range of the left operand, where the product needs that."""
+        """The text of the function that finds the range of an operand, where the product needs that."""
         x = self.lowering.ranged
         if x is None:
             return ""
         self.tile = for_range(self.tile)
-        return "\n" + range_of(self.lowering, x, self.tile.workgroup)
+        return "\n" + range_of(self.lowering, x, self.tile.workgroup, self.words)
 
     def _add_parts(self, out, tiles):
         """Add up the sums of the lanes that share a tile, in the first of them; the others end."""
@@ -233,22 +237,34 @@ class _Tiled:
         ragged_rows = not divides(tile.rows, p.rows)
         ragged_columns = not divides(tile.columns, p.columns)
         self.vector_out = self._vector_store(sums)
-        by_rows = byte_lines(self.item) == "rows"
-        for i in range(0, tile.rows, 4 if by_rows else 1):
+        lines = 4 if byte_lines(self.item) == "rows" else 1
+        for i in range(0, tile.rows, lines):
             if ragged_rows and i:
                 out.open("if ({} < {}u) {{".format(self._raw(out, self.row_tile, tile.rows, i), p.rows))
-            for j in range(0, tile.columns, 1 if by_rows else self.group):
+            for j in range(0, tile.columns, self.group):
                 if ragged_columns and j:
                     out.open("if ({} < {}u) {{".format(self._raw(out, self.column_tile, tile.columns, j), p.columns))
                 at = i * tile.columns + j
-                if by_rows:
-                    out.store_four([sums[at + c * tile.columns] for c in range(4)])
+                if self.seconds:
+                    for c in range(lines):
+                        self._store_group(out, sums, at + c * tile.columns, 1, RESULT)
+                    self._store_group(out, self.seconds, at, lines, SECOND)
                 else:
-                    out.store_all(sums[at : at + self.group], self.vector_out or self.lowering.in_bytes)
+                    self._store_group(out, sums, at, lines, RESULT)
                 if ragged_columns and j:
                     out.close()
             if ragged_rows and i:
                 out.close()
+
+    def _store_group(self, out, cells, at, lines, slot):
+        """Store the cells of a group of columns, from `at` on: those of four lines as words, or those of one."""
+        if lines == 4:
+            for n in range(at, at + self.group):
+                out.store_four([cells[n + c * self.tile.columns] for c in range(4)], slot)
+        elif slot == SECOND:
+            out.store_four(cells[at : at + 4], slot)
+        else:
+            out.store_all(cells[at : at + self.group], self.vector_out or self.lowering.in_bytes)
 
     def _raw(self, out, tile, count, offset):
         return out.index(ix.add(ix.mul(tile, count), ix.const(offset)))

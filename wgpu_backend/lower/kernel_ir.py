@@ -106,6 +106,7 @@ class Reduction:
 
 
 RESULT = -1  # the slot of the result
+SECOND = -2  # the slot of a second result
 
 
 def pages(nbytes, page_bytes):
@@ -129,16 +130,17 @@ class Limits:
 
 class Slots:
     """The tensors of a kernel by slot number. nodes; types: the element type each is bound as; result: the node whose
-    buffer is written (its slot is RESULT); limits: a Limits.
+    buffer is written (its slot is RESULT); second: another such node, or None (SECOND); limits: a Limits.
 
     read: slot -> its largest constant index, or -1, of the slots that the rendered text reads. Only those are bound: a
     binding that a shader does not use is missing from its automatic layout.
     """
 
-    def __init__(self, nodes=(), types=(), result=None, limits=None):
+    def __init__(self, nodes=(), types=(), result=None, limits=None, second=None):
         self.nodes = list(nodes)
         self.types = list(types)
         self.result = result
+        self.second = second
         self.limits = limits or Limits()
         self.read = {}
         self._numbers = {}
@@ -159,11 +161,15 @@ class Slots:
 
     def bound(self):
         """The slots that are read, in order."""
-        return sorted([slot for slot in self.read if slot != RESULT])
+        return sorted([slot for slot in self.read if slot >= 0])
+
+    def written(self):
+        """The slots of the results, in the order in which they are bound."""
+        return [RESULT] if self.second is None else [SECOND, RESULT]
 
     def node(self, slot):
-        """The node of a slot, or of the result."""
-        return self.result if slot == RESULT else self.nodes[slot]
+        """The node of a slot, or of a result."""
+        return self.second if slot == SECOND else self.result if slot == RESULT else self.nodes[slot]
 
     def pages(self, slot):
         """How many buffers are bound for the slot."""

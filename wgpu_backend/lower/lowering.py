@@ -44,9 +44,9 @@ class Lowering:
         self.flat_reduction = flat_reduction
         self.reduction = None
         whole = item.region[0] if item.region else item.node
-        self.slots = Slots(result=whole, limits=stored.limits)
+        self.slots = Slots(result=whole, limits=stored.limits, second=item.second[0] if item.second else None)
         self._memo = {}
-        self._root = None
+        self._own = {}  # ids of the nodes that the kernel computes and stores
         self._fixed = {}
         self._numbers = None
         self.ranged = None  # the tensor whose range the kernel finds
@@ -118,7 +118,7 @@ class Lowering:
         """The (node, indices) of the operands of an elementwise operation that is inlined; of other nodes none."""
         if node.op not in ELEMENTWISE or node is self.anchor or id(node) in self._fixed:
             return ()
-        if known_equal(node.count, 0) or (node is not self._root and id(node) in self.stored):
+        if known_equal(node.count, 0) or (id(node) in self.stored and id(node) not in self._own):
             return ()
         if len(node.srcs) == 1:
             return ((node.srcs[0], indices),)
@@ -131,7 +131,7 @@ class Lowering:
             return self._fixed[id(node)]
         if known_equal(node.count, 0):
             return self.build.const(0, storage.register(node.dtype))  # never read: there is no buffer
-        if node is not self._root and (node.op in ("data", "buffer", "input") or id(node) in self.stored):
+        if id(node) not in self._own and (node.op in ("data", "buffer", "input") or id(node) in self.stored):
             return self.load(node, ix.flatten(indices, node.shape))
         if node.op not in LOWER:
             refuse("no kernel", node.op, "the wgpu, wasm or native")
@@ -185,7 +185,7 @@ class Lowering:
         concatenation's.
         """
         item = self.item
-        self._root = None if item.copy else item.node
+        self._own = {} if item.copy else {id(item.node): True}
         if value is not None:
             self._fixed[id(item.anchor)] = value
             # A cell beyond the edge can have the coordinates of one inside, which must not reuse its value.
@@ -199,10 +199,22 @@ class Lowering:
         coordinates = [ix.add(coordinates[i], ix.const(starts[i])) for i in range(len(starts))]
         return result, ix.flatten(coordinates, whole.shape)
 
+    def place_second(self, coordinates, result):
+        """(result, index to store it at) of the item's second node, for the element of its anchor at `coordinates`, of
+        which `result` is the first node's."""
+        item = self.item
+        node, chain = item.second
+        self._own[id(node)] = True
+        self._fixed[id(item.node)] = result
+        coordinates, shape = after(tuple(item.chain) + tuple(chain), coordinates, item.anchor.shape)
+        found = self.value(node, coordinates), ix.flatten(coordinates, shape)
+        del self._fixed[id(item.node)]
+        return found
+
     def loop(self, name, wide=False):
         """The Loop that computes the item, one counter "g" over the elements it stores; wide: four at a time."""
         item, node = self.item, self.item.node
-        self._root = None if item.copy else node
+        self._own = {} if item.copy else {id(node): True}
         cells = []
         for c in range(4 if wide else 1):
             flat = ix.counter("g", positive(node.count))

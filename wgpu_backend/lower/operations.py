@@ -131,22 +131,26 @@ def _words(self, node, indices):
     return self.build.make("function", "u32", four, ("word_of_bytes",))
 
 
-def four_of_word(self, x, word):
-    """The Values of four neighboring elements of x, those of a word of its levels."""
+def four_of_word(self, x, word, vectors=True):
+    """The Values of four neighboring elements of x, those of a word of its levels; vectors: whether one may be read."""
     at = ix.mul(word, 4)
     four = [self.value(x, ix.unflatten(ix.add(at, ix.const(c)), x.shape)) for c in range(4)]
-    return self.vector(four) or four
+    return (self.vector(four) if vectors else None) or four
 
 
 def _range_levels(self, node, indices):
-    """A word of levels, the bits of the scale, or the zero point, by the range that the kernel finds
-    (kernels/range_levels.py)."""
+    """A word of levels, or the bits of a level less the zero point, the bits of the scale, or the zero point, by the
+    range that the kernel finds (kernels/range_levels.py)."""
     (x,) = node.srcs
     self.ranged = x
     words = x.count // 4
-    if indices[0].is_const() and indices[0].const >= words:
-        text = "bitcast<u32>(range.x)" if indices[0].const == words else "to_u32(range.y, 255.0)"
+    last = node.count - 2
+    if indices[0].is_const() and indices[0].const >= last:
+        text = "bitcast<u32>(range.x)" if indices[0].const == last else "to_u32(range.y, 255.0)"
         return self.build.make("variable", "u32", (), text)
+    if node.arg == "floats":
+        element = self.value(x, ix.unflatten(indices[0].bounded(0, last - 1), x.shape))
+        return self.build.make("function", "u32", (element,), ("bits_of_level", "range"))
     four = four_of_word(self, x, indices[0].bounded(0, words - 1))
     return self.build.make("function", "u32", tuple(four), ("word_of_levels", "range"))
 

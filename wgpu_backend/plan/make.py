@@ -8,6 +8,7 @@ from emberlet.sizes.questions import greater, known_equal
 from emberlet.sizes.size import typical
 
 from ..fuse.fusion import Fusion
+from ..fuse.second_results import joined_to_others
 from ..kernels.alike import Alike
 from ..kernels.launch import zeroing
 from ..lower.kernel_ir import Limits, pages
@@ -49,8 +50,10 @@ def plan_with(roots, options, max_inputs, packed=True, bind_numbers=False, sizes
     fusion.stored.limits = Limits(options.page_bytes, options.device_class == "swiftshader", sizes)
     buffers = _Buffers(fusion, roots)
     plan = buffers.plan
-    kernels = Alike(fusion.items, fusion.stored, options)
-    for item in fusion.items:
+    # Numbers take a binding, and what recurs with other numbers is computed once: its second results are kernels.
+    items = fusion.items if bind_numbers else joined_to_others(fusion, fusion.items)
+    kernels = Alike(items, fusion.stored, options)
+    for item in items:
         kernel = kernels.build(item)
         whole = item.region[0] if item.region else item.node
         target = buffers.of(whole)

@@ -52,7 +52,9 @@ def matmul(a, b):
 def conv(x, weight, stride, padding, dilation, groups):
     """The convolution of such values, whose weight (o, c, ...) is constant; None as `matmul`."""
     terms, pixels = weight.shape[1], shapes.size(x.shape[2:])
-    if is_open(terms) or terms < FEWEST or not _worthwhile(shapes.size(weight.shape[1:]), weight.shape[0] * pixels):
+    along = _in_windows(x, weight, stride, padding, dilation, groups)
+    few = is_open(terms) or (terms < FEWEST and not along)
+    if few or not _worthwhile(shapes.size(weight.shape[1:]), weight.shape[0] * pixels):
         return None
     left, right = _Bytes.of(x), _Weights.of(weight)
     if left is None or right is None or not _along(left.zero, None) or not _along(right.zero, 0):
@@ -62,9 +64,16 @@ def conv(x, weight, stride, padding, dilation, groups):
     if left.zero is not None and of_weight is None:
         return None
     backend = x.backend
-    packed = left.picture(groups, terms, padding)
-    window = (tuple(stride), ((0, 0),) * rank, tuple(dilation), groups)
-    total = _convolution(backend, packed, right.words(1), window)
+    if along:
+        if right.zero is not None:
+            return None
+        packed = words(left.q, rank + 1)
+        window = (tuple(stride[:-1]) + (stride[-1] // 4,), ((0, 0),) * rank, tuple(dilation), groups)
+        total = _convolution(backend, packed, right.words(rank + 1), window)
+    else:
+        packed = left.picture(groups, terms, padding)
+        window = (tuple(stride), ((0, 0),) * rank, tuple(dilation), groups)
+        total = _convolution(backend, packed, right.words(1), window)
     spread = (weight.shape[0],) + (1,) * rank
     if right.zero is not None:
         ones = _ones(backend, terms, tuple(weight.shape), 1)
@@ -72,6 +81,14 @@ def conv(x, weight, stride, padding, dilation, groups):
         zero = backend.reshape(right.zero, spread if right.zero.size > 1 else ())
         total = backend.binary("sub", total, backend.binary("mul", of_window, zero))
     return total if of_weight is None else backend.binary("sub", total, backend.reshape(of_weight, spread))
+
+
+def _in_windows(x, weight, stride, padding, dilation, groups):
+    """Whether a convolution of few channels, as of a signal with the waves of a Fourier transform, has whole words
+    along the last axis."""
+    if weight.shape[1] >= FEWEST or groups > 1 or [p for p in padding if not known_equal(tuple(p), (0, 0))]:
+        return False
+    return dilation[-1] == 1 and all(divides(4, n) for n in (stride[-1], weight.shape[-1], x.shape[-1]))
 
 
 def largest_sum(a, b, terms):

@@ -6,12 +6,12 @@ which picks the page, and `out[i] = v` is `store_out(i, v)`. On most devices eve
 
 from emberlet.sizes.size import is_open
 
-from ..lower.kernel_ir import RESULT
+from ..lower.kernel_ir import RESULT, SECOND
 
 
 def name(slot):
     """The name of a slot's array."""
-    return "out" if slot == RESULT else "in{}".format(slot)
+    return "out" if slot == RESULT else "second" if slot == SECOND else "in{}".format(slot)
 
 
 def element(slots, slot, at):
@@ -19,9 +19,9 @@ def element(slots, slot, at):
     return ("{}[{}]" if slots.pages(slot) == 1 else "load_{}({})").format(name(slot), at)
 
 
-def assignment(slots, at, value):
-    """The statement that writes the result at `at`."""
-    return ("out[{}] = {};" if slots.pages(RESULT) == 1 else "store_out({}, {});").format(at, value)
+def assignment(slots, at, value, slot=RESULT):
+    """The statement that writes a result at `at`."""
+    return ("{}[{}] = {};" if slots.pages(slot) == 1 else "store_{}({}, {});").format(name(slot), at, value)
 
 
 def declaration(binding, access, label, element, length=None):
@@ -71,6 +71,8 @@ class Arrays:
         self.slots = slots
         word = slots.result.word
         self.elements = {RESULT: "vec4<{}>".format(word) if vector_out else word}
+        if slots.second is not None:
+            self.elements[SECOND] = slots.second.word
         for slot in slots.bound():
             self.elements[slot] = slots.types[slot]
         for slot in self.elements:
@@ -82,10 +84,10 @@ class Arrays:
         return any("f16" in element for element in self.elements.values())
 
     def declarations(self):
-        """One per line: the slots that are read, in order, then the result."""
+        """One per line: the slots that are read, in order, then those that are written."""
         lines = []
-        for slot in self.slots.bound() + [RESULT]:
-            access = "read_write" if slot == RESULT else "read"
+        for slot in self.slots.bound() + self.slots.written():
+            access = "read_write" if slot < 0 else "read"
             for label in labels(name(slot), self.slots.pages(slot)):
                 lines.append(declaration(len(lines), access, label, self.elements[slot], self._length(slot)))
         return "\n".join(lines)
@@ -93,11 +95,11 @@ class Arrays:
     def accessors(self):
         """The functions that read and write tensors of several pages."""
         functions = []
-        for slot in self.slots.bound() + [RESULT]:
+        for slot in self.slots.bound() + self.slots.written():
             count = self.slots.pages(slot)
             if count > 1:
                 page_bytes = self.slots.limits.page_bytes
-                functions.append(accessors(name(slot), self.elements[slot], count, page_bytes, slot == RESULT))
+                functions.append(accessors(name(slot), self.elements[slot], count, page_bytes, slot < 0))
         return "\n\n".join(functions)
 
     def _length(self, slot):

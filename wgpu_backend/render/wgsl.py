@@ -341,16 +341,16 @@ class Renderer:
             else:
                 self.store(cells[at][1], cells[at][0])
 
-    def store_four(self, cells):
+    def store_four(self, cells, slot=RESULT):
         """Four neighboring (Value, Index) as one vector."""
-        word = self.slots.result.word
+        word = self.slots.node(slot).word
         names = ", ".join([self.element_of(v) for v, _ in cells])
         if word in ("i8", "u8"):
             whole = "pack_four(vec4<u32>(vec4<{}32>({})))".format(word[0], names)
         else:
             whole = "vec4<{}>({})".format(word, names)
         at = cells[0][1]
-        self._assign(ix.quarter(at) if ix.fours(at) else ix.floordiv(at, 4), whole)
+        self._assign(ix.quarter(at) if ix.fours(at) else ix.floordiv(at, 4), whole, slot)
 
     def whole(self, four):
         """The name of the vector whose components four Values are; None if there is none."""
@@ -368,9 +368,9 @@ class Renderer:
         """What the result holds at `index`, read back."""
         return self._element(RESULT, index)
 
-    def _assign(self, index, text):
-        self.slots.uses(RESULT, _constant(index))
-        self.line(arrays.assignment(self.slots, self.index(index), text))
+    def _assign(self, index, text, slot=RESULT):
+        self.slots.uses(slot, _constant(index))
+        self.line(arrays.assignment(self.slots, self.index(index), text, slot))
 
 
 def finish(text, accessors="", half=False):

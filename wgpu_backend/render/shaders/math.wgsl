@@ -500,6 +500,11 @@ fn level_of(x: f32, scale: f32, point: f32) -> u32 {
     return u32(min(select(0.0, y, y > 0.0), 255.0));
 }
 
+// The bits of a level less the zero point. range: the scale and the zero point.
+fn bits_of_level(x: f32, range: vec2<f32>) -> u32 {
+    return bitcast<u32>(f32(level_of(x, range.x, range.y)) - range.y);
+}
+
 // Four levels as a word of signed bytes: less 128. range: the scale and the zero point.
 fn word_of_levels(a: f32, b: f32, c: f32, d: f32, range: vec2<f32>) -> u32 {
     let low = vec2<u32>(level_of(a, range.x, range.y), level_of(b, range.x, range.y));

@@ -6,7 +6,7 @@ var<workgroup> shared_acc: array<{{ type }}, {{ workgroup }}>;
 
 @compute @workgroup_size({{ workgroup }})
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
-    let g = {{ flat }};
+    {{ start }}let g = {{ flat }};
     if (g >= {{ count }}u) {
         return;
     }
@@ -25,3 +25,4 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         {{ body }}
     }
 }
+{{ range }}

@@ -25,6 +25,7 @@ class Options:
     packs = None  # products read bytes as they are
     stores_bytes = True  # one by one
     ranges = None  # nor is there a kernel that quantizes by a range
+    joins = None  # a kernel has one result
     subgroups = False
     takes_pad = staticmethod(depthwise.takes_pad)  # convolutions that add the border of their pictures (fuse/fusion.py)
 
