@@ -311,6 +311,16 @@ class WgpuBackend(LevelProducts):
         out.data.bounds = (-largest, largest)
         return out
 
+    def cast(self, x, dtype, saturate=True):
+        """`x` in another dtype; sums of integers that are floats stay so (record/whole_sums.py)."""
+        if self.tracing and x.dtype is dtypes.int32 and dtype is dtypes.float32:
+            from .record.whole_sums import as_floats
+
+            found = as_floats(x)
+            if found is not None:
+                return found
+        return Primitives.cast(self, x, dtype, saturate)
+
     def _matmul_levels(self, a, b):
         from .record.byte_words import matmul
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from emberlet import Tensor, dtypes
 from emberlet import functional as F
-from emberlet.backend import Backend
+from emberlet.backend import Backend, get_backend
 from emberlet.wgpu_backend.backend import WgpuBackend
 from emberlet.wgpu_backend.compiled import compile
 from emberlet.wgpu_backend.kernels.table import Options
@@ -241,6 +241,38 @@ def test_small_sums_are_of_floats_where_these_hold_them(
     np.testing.assert_array_equal(np.asarray(found), want.reshape(4, 9).T)
     sums = [source for source in compiled if "loop" in source or "for (" in source]
     assert any("f32" in source for source in sums) == (kind == "f32")
+
+
+@pytest.mark.parametrize("bias", [77, (1 << 24) - 1, -(1 << 30) + 1])
+def test_a_sum_of_floats_takes_a_bias_where_these_hold_it(gpu: Backend, bias: int) -> None:
+    draw = np.random.default_rng(11)
+    x, w = drawn(draw, np.uint8, (1, 2, 6, 8)), drawn(draw, np.int8, (4, 2, 3, 3))
+    weight, added = constant(gpu, w), constant(gpu, np.arange(bias, bias + 4, dtype=np.int32))
+
+    def model(x: Any) -> Any:
+        total = F.conv_integer(x, weight, 7) + added.reshape((-1, 1, 1))
+        return (total.astype(dtypes.float32) - float(np.float32(bias))).astype(dtypes.int32)
+
+    total = convolved(x.astype(np.int64) - 7, w.astype(np.int64), 1, 0, 1, 1)
+    total = (total + np.arange(bias, bias + 4)[:, None, None]).astype(np.float32) - np.float32(bias)
+    np.testing.assert_array_equal(np.asarray(planned(gpu, model, x)(x)), total.astype(np.int32))
+
+
+@pytest.mark.parametrize("point", [0, 100, 255])
+def test_functions_between_levels_cut_numbers_as_numpy_does(gpu: Backend, point: int) -> None:
+    draw = np.random.default_rng(point)
+    x, w = drawn(draw, np.uint8, (1, 2, 6, 8)), drawn(draw, np.int8, (4, 2, 3, 3))
+
+    def model(x: Any) -> Any:
+        zero = emberlet.full((), point, dtype=dtypes.uint8, backend=x.backend)
+        weight = emberlet.asarray(w, backend=x.backend)
+        q = F.qlinear_conv(x, 0.25, 7, weight, 0.25, 0, 8.0, zero)
+        y = F.dequantize_linear(q, 0.5, zero)
+        y = y * F.clip(y + 2.0, 0.0, 40.0)
+        return F.dequantize_linear(F.quantize_linear(y, 8.0, zero), 8.0, zero)
+
+    found = np.asarray(planned(gpu, model, x)(x))
+    np.testing.assert_array_equal(found, np.asarray(model(emberlet.asarray(x, backend=get_backend("numpy")))))
 
 
 def test_the_host_sums_the_same_bytes() -> None:

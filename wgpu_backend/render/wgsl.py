@@ -8,7 +8,7 @@ from ..lower import index as ix
 from ..lower.kernel_ir import RESULT
 from ..run import storage
 from . import arrays, template
-from .values import conversion, is_light
+from .values import in_few, is_light
 
 # (operation, operand type) -> pattern. {0}, {1}, {2} are the operands' names.
 _SAME = {
@@ -237,7 +237,7 @@ class Renderer:
             return self._guard(value)
         if op == "choose":
             return self._choose(value)
-        whole = conversion(value, self.name)
+        whole = in_few(value, self.name)
         if whole is not None:
             return whole
         names = [self.name(a) for a in value.args]
