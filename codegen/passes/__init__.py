@@ -64,6 +64,7 @@ PASSES: dict[str, Pass] = {
     "recurrent": Pass("recurrent", "Recurrent RecurrentLayer Reshape Squeeze Transpose"),
     "batch-norm": Pass("batch_norm", "BatchNormalization"),
     "linear": Pass("linear", "Add Reshape"),
+    "tables": Pass("tables", "Gather"),
     "quantized": Pass("quantized", "DequantizeLinear GatherBlockQuantized MatMulNBits QuantizedLinear"),
     "quantized-operators": Pass("quantized_operators", "QGemm QLinearConv QLinearMatMul"),
     "quantized-dynamic": Pass("quantized_dynamic", "DynamicQuantizeLinear"),

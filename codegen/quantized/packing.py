@@ -21,6 +21,7 @@ from ..emit.names import Names
 from .graph_names import drop_unused, names_in, readers, rename_inputs
 from .input_scales import scaled
 from .preparing import with_opset
+from .tables import is_looked_up, rows_of
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto, TensorProto
@@ -105,8 +106,8 @@ def copies_of_table(model: ModelProto, read: Mapping[str, Sequence[NodeProto]], 
 
 
 class _Graph:
-    """The graph of a model while weights are packed in it. nodes: new ones, before all others; renamed: what is read
-    under another name."""
+    """The graph of a model while weights are packed in it. nodes: new ones, before all others; instead: those in the
+    place of a node, by its result; renamed: what is read under another name."""
 
     def __init__(self, proto: GraphProto) -> None:
         self.proto = proto
@@ -114,6 +115,7 @@ class _Graph:
         self.constants: dict[str, TensorProto] = {t.name: t for t in proto.initializer}
         self.names = Names(names_in(proto))
         self.nodes: list[NodeProto] = []
+        self.instead: dict[str, list[NodeProto]] = {}
         self.renamed: dict[str, str] = {}
 
     def add(self, name: str, kind: str, x: Any) -> str:
@@ -130,7 +132,8 @@ class _Graph:
 
     def finish(self) -> None:
         rename_inputs(self.proto.node, self.renamed)
-        nodes = [*self.nodes, *self.proto.node]
+        placed = (n for node in self.proto.node for n in self.instead.get(node.output[0], [node]))
+        nodes = [*self.nodes, *placed]
         del self.proto.node[:]
         self.proto.node.extend(nodes)
         drop_unused(self.proto)
@@ -175,7 +178,7 @@ def _grid(name: str, w: QuantizedWeight) -> tuple[Any, Any]:
 
 
 def _as_qdq(graph: _Graph, name: str, placed: Placed) -> None:
-    """Put DequantizeLinear before what reads a weight, in branches and bodies, too."""
+    """Put DequantizeLinear before what reads a weight, in branches and bodies, too, and after look-ups of rows."""
     from onnx import TensorProto, helper
 
     w, turned = placed
@@ -199,17 +202,36 @@ def _as_qdq(graph: _Graph, name: str, placed: Placed) -> None:
     def placed_as(part: Any) -> Any:
         return part[:, 0] if scales.shape[1] == 1 else part if axis == 0 else part.T
 
-    parts = [graph.add(name + "_quantized", kind, x), graph.add(name + "_scale", "FLOAT", placed_as(scales))]
+    dtype = graph.constants[name].data_type
+    levels = graph.add(name + "_quantized", kind, x)
+    looked_up = _look_ups(graph, name, placed)
+    if looked_up:
+        rows = [levels, graph.add(name + "_scales", "FLOAT", scales)]
+        if zero is not None:
+            rows.append(graph.add(name + "_zero_points", kind, zero))
+        block = w.block_size if scales.shape[1] > 1 else 0
+        for node in looked_up:
+            graph.instead[node.output[0]] = rows_of(node, rows, graph.names.unique, block, dtype)
+        if len(looked_up) == len(graph.readers[name]):
+            return
+    parts = [levels, graph.add(name + "_scale", "FLOAT", placed_as(scales))]
     if zero is not None:
         parts.append(graph.add(name + "_zero_point", kind, placed_as(zero)))
     result = graph.names.unique(name + "_dequantized")
     called = graph.names.unique(name + "_DequantizeLinear")
     graph.nodes.append(helper.make_node("DequantizeLinear", parts, [result], called, **more))
-    dtype = graph.constants[name].data_type
     if dtype != TensorProto.FLOAT:
         wide, result = result, graph.names.unique(name + "_cast")
         graph.nodes.append(helper.make_node("Cast", [wide], [result], graph.names.unique(name + "_Cast"), to=dtype))
     graph.renamed[name] = result
+
+
+def _look_ups(graph: _Graph, name: str, placed: Placed) -> list[NodeProto]:
+    """The Gathers of rows of a weight whose integers ONNX looks up."""
+    w = placed.weight
+    if w.bits != 8 or w.scheme.value is not None or len(w.shape) != 2 or w.axis != placed.turned:
+        return []
+    return [n for n in graph.readers.get(name, ()) if is_looked_up(n, name)]
 
 
 def _has_blocks(graph: _Graph, name: str, w: QuantizedWeight) -> bool:
@@ -230,8 +252,7 @@ def _is_table(graph: _Graph, name: str, placed: Placed) -> bool:
     whole = w.count % (8 // w.bits) == 0 and (w.count <= w.block_size or w.count % w.block_size == 0)
     return (
         _has_blocks(graph, name, w) and whole and w.bits > 2 and w.axis == placed.turned
-        and all(n.op_type == "Gather" and not any(a.i for a in n.attribute) and n.input[0] == name
-                for n in graph.readers[name])
+        and all(is_looked_up(n, name) for n in graph.readers[name])
     )  # fmt: skip
 
 

@@ -25,7 +25,7 @@ from .importer.shapes import sized
 from .importer.state import Importer
 from .importer.translation import translate
 
-FORMULAS = ("activations", "norms", "dead")  # the compiler's passes that make one layer of several operators
+FORMULAS = ("activations", "norms", "tables", "dead")  # the compiler's passes that make one layer of several operators
 
 
 def read_graph(

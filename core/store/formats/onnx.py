@@ -20,7 +20,7 @@ from ...host.onnx_types import DTYPES
 from ..reading import Bytes, check_sharing, contents
 from ..snapshot import Snapshot, bools
 from ..stored import Store
-from .onnx_weights import READS, Reading, join
+from .onnx_weights import LOOK_UPS, READS, Reading, join
 
 MAX_RANK = 64
 MAX_FIELDS = 10_000_000
@@ -133,13 +133,15 @@ def _reading(node: _Message) -> Reading | None:
     """A node that reads integers, or None."""
     inputs: list[tuple[int, int]] = []
     ints: dict[str, int] = {}
-    kind = ""
+    kind = output = ""
     for number, start, end in node.fields():
         if number == 1 and end >= 0 and len(inputs) < MAX_RANK:
             inputs.append((start, end))
+        elif number == 2 and end >= 0:
+            output = output or node.text(start, end)
         elif number == 4 and end >= 0:
             kind = node.text(start, end)
-            if kind not in READS:
+            if kind not in READS and kind not in LOOK_UPS:
                 return None
         elif number == 5 and end >= 0:
             name, value = "", 0
@@ -150,7 +152,7 @@ def _reading(node: _Message) -> Reading | None:
                 elif n == 3 and b < 0:
                     value = a if a < 1 << 63 else a - (1 << 64)
             ints[name] = value
-    return Reading(kind, tuple([node.text(*span) for span in inputs]), ints) if kind else None
+    return Reading(kind, tuple([node.text(*span) for span in inputs]), output, ints) if kind else None
 
 
 class _Tensor:

@@ -5,7 +5,7 @@ and biases, as floats."""
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from math import prod
 from typing import NamedTuple
@@ -27,13 +27,16 @@ READS = {
 }  # fmt: skip
 BIASES = {"QLinearConv": 8, "QGemm": 6}  # operator -> the input with a bias
 INPUT_SCALE = 1  # of these
+LOOK_UPS = {"Gather", "Cast", "Sub", "Mul"}  # which dequantize the rows of a table that are looked up
+FLOAT = 1  # ONNX's number for float32
 
 
 class Reading(NamedTuple):
-    """A node of an ONNX file that reads integers: its operator, inputs, and attributes that are integers."""
+    """A node of an ONNX file that reads integers: its operator, inputs, result, and attributes that are integers."""
 
     kind: str
     inputs: tuple[str, ...]
+    output: str
     ints: Mapping[str, int]
 
 
@@ -44,7 +47,7 @@ def plain_name(name: str) -> str:
 
 def join(found: Mapping[str, Snapshot], nodes: list[Reading]) -> None:
     """Give the integers that these nodes read a `real`: the weight as floats."""
-    for node in nodes:
+    for node in _of_tables(found, nodes):
         parts = [found.get(node.inputs[i]) if i < len(node.inputs) else None for i in READS[node.kind]]
         values, scale, zero = parts
         at = READS[node.kind][2]
@@ -55,6 +58,30 @@ def join(found: Mapping[str, Snapshot], nodes: list[Reading]) -> None:
             values.real = make(node, values, scale, zero)
         if scale.dtype.is_float:
             _join_bias(found, node, values, scale, zero)
+
+
+def _of_tables(found: Mapping[str, Snapshot], nodes: list[Reading]) -> Iterator[Reading]:
+    """The nodes, with those that dequantize rows of a table as what dequantizes the whole of it."""
+    rows: dict[str, tuple[str, ...]] = {}  # a tensor -> the indices of its rows, the table, and what is subtracted
+    for node in nodes:
+        given = [rows.get(name) for name in node.inputs]
+        parts = [each for each in given if each]
+        alike = len({each[0] for each in parts}) == 1 and len(parts) == len(given)
+        if node.kind == "Gather" and len(node.inputs) == 2 and not node.ints.get("axis") and node.inputs[0] in found:
+            rows[node.output] = node.inputs[::-1]
+        elif (node.kind, node.ints.get("to")) == ("Cast", FLOAT) and alike:
+            rows[node.output] = parts[0]
+        elif node.kind == "Sub" and alike and [len(each) for each in parts] == [2, 2]:
+            rows[node.output] = (*parts[0], parts[1][1])
+        elif node.kind == "Mul" and alike and len(parts) == 2:
+            (_, levels, *zero), (_, scale, *_) = sorted(parts, key=lambda each: found[each[1]].dtype.is_float)
+            size = {"axis": 1, "block_size": (0, *found[levels].shape)[-1]}
+            yield Reading("DequantizeLinear", (levels, scale, *zero), node.output, size)
+        elif node.kind == "DequantizeLinear" and any(given[:1]):
+            names = [name if each is None else each[1] for name, each in zip(node.inputs, given, strict=True)]
+            yield Reading(node.kind, tuple(names), node.output, {**node.ints, "axis": 1} if alike else node.ints)
+        elif node.kind in READS:
+            yield node
 
 
 def _join_bias(

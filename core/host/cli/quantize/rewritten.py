@@ -14,6 +14,7 @@ from emberlet.codegen.quantized.writing import Scheme, quantizing, sign
 from numpy.typing import NDArray
 
 from ....errors import UnsupportedError
+from ....nn.embedding import Embedding
 from ....store.quantizing import channel_axis, multiplying
 from ....store.weight_methods.ranges import grids as observed_grids
 from ...quantization.calibration import OF_EXTREMES, Observed, range_of
@@ -30,6 +31,7 @@ class Rewritten(Source):
         self.proto = prepared(path, equalize, "activations")
         super().__init__(path, name)
         self._initializers = {key: origin_of(value) for key, value in self.record.items()}
+        self._tables = [name for name in self.layers if isinstance(layers_of(self.model)[name], Embedding)]
         self._biases: dict[str, tuple[str, NDArray[Any]]] = {}  # layer -> its initializer, and the corrected values
         self._levels: dict[tuple[str, int], Levels] = {}  # initializer, its axis of outputs -> the integers chosen
         self._factors: dict[str, NDArray[Any]] = {}  # initializer -> what AWQ multiplies the inputs of its products by
@@ -75,12 +77,14 @@ class Rewritten(Source):
         }  # fmt: skip
 
     def _proto(self, keep: Collection[str], others: bool) -> Any:
-        from emberlet.codegen.quantized import activations, input_scales
+        from emberlet.codegen.quantized import activations, input_scales, tables
 
         biases = dict(both for name, both in self._biases.items() if name not in keep)
+        floats, embeddings = self._held(keep), self._held(self._tables)
         with refusing(self.files[0]):
             proto = input_scales.scaled(activations.with_values(self.proto, biases), self._factors)
-            proto = self.rewritten(proto, self._held(keep), others)
+            proto = self.rewritten(proto, floats, others)
+            proto = tables.quantized(proto, embeddings - floats, self._levels)
         sign(proto)
         return proto
 
@@ -90,8 +94,8 @@ class Rewritten(Source):
 
     def _made(self, scheme: Scheme, proto: Any, keep: Collection[str]) -> tuple[Any, str]:
         """(the model of a quantized ONNX model, the source of its module): as codegen writes it. keep: layers of the
-        float model that stay as they are; the weights of others that no integers multiply, those of embeddings and
-        recurrent layers, are quantized at the end of its `__init__`."""
+        float model that stay as they are; the weights of others that the file has as floats, as those of recurrent
+        layers, are quantized at the end of its `__init__`."""
         loaded, text, record = self.translated(proto)
         floats = self._held(keep)
         weights = {name: record.get(f"{name}.weight") for name in layers_of(loaded.model)}
@@ -204,7 +208,7 @@ class Dynamic(Rewritten):
     def __init__(self, path: str, name: str | None, equalize: bool = False) -> None:
         super().__init__(path, name, equalize)
         had = {t.name for t in self.proto.graph.initializer}
-        if all(t.name in had for t in self._proto((), True).graph.initializer):
+        if all(t.name in had for t in self.rewritten(self.proto, (), True).graph.initializer):
             raise UnsupportedError(
                 f"{path}: no product or convolution with a constant float32 weight multiplies each number of its input "
                 "four times or more; leave out activations"
