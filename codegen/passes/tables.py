@@ -1,5 +1,5 @@
-"""Rows of a constant table of integers, each with a scale or several, that are dequantized after they are looked up: the
-table is dequantized before, which other passes and board builds know, and make a table of few bits of.
+"""Rows of a constant table of integers, each with a scale or several, that are dequantized after they are looked up:
+the table is dequantized before, which other passes and board builds know, and make a table of few bits of.
 
 The scales, and zero points, are looked up by the same indices. What multiplies is DequantizeLinear with blocks, or
 (integers - zero points) * scales, cast to float32.

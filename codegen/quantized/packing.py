@@ -206,12 +206,12 @@ def _as_qdq(graph: _Graph, name: str, placed: Placed) -> None:
     levels = graph.add(name + "_quantized", kind, x)
     looked_up = _look_ups(graph, name, placed)
     if looked_up:
-        rows = [levels, graph.add(name + "_scales", "FLOAT", scales)]
+        held = [levels, graph.add(name + "_scales", "FLOAT", scales)]
         if zero is not None:
-            rows.append(graph.add(name + "_zero_points", kind, zero))
+            held.append(graph.add(name + "_zero_points", kind, zero))
         block = w.block_size if scales.shape[1] > 1 else 0
         for node in looked_up:
-            graph.instead[node.output[0]] = rows_of(node, rows, graph.names.unique, block, dtype)
+            graph.instead[node.output[0]] = rows_of(node, held, graph.names.unique, block, dtype)
         if len(looked_up) == len(graph.readers[name]):
             return
     parts = [levels, graph.add(name + "_scale", "FLOAT", placed_as(scales))]

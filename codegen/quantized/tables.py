@@ -68,7 +68,8 @@ def quantized(
     read = readers(model.graph)
     tables = {
         t.name: numpy_helper.to_array(t) for t in model.graph.initializer
-        if t.name in names and t.data_type == 1 and len(t.dims) == 2 and all(is_looked_up(n, t.name) for n in read[t.name])
+        if t.name in names and t.data_type == 1 and len(t.dims) == 2
+        and all(is_looked_up(n, t.name) for n in read[t.name])
     }  # fmt: skip
     tables = {name: x for name, x in tables.items() if is_large(x.shape, 0) and np.isfinite(x).all()}
     if not tables:

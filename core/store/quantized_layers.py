@@ -259,11 +259,17 @@ def _packed_so(layer: Any, weight: QuantizedWeight, real: Snapshot, layout: str 
         and (weight.zero_point is not None or found.symmetric)
         and weight.scheme.value is None
         and weight.levels is None
-        and weight.rows == 1
         and weight.tensor_scale is None
+        and (weight.rows == 1 or _are_shared(found.read()[1], weight.rows))
         and (weight.scale.dtype is dtypes.float32 or _are_numbers_of(found.read()[1], weight.scale.dtype))
     )
     return found if same else None
+
+
+def _are_shared(scale: Tensor, rows: int) -> bool:
+    """Whether scales (channels, blocks) are those of blocks of so many channels."""
+    channels, blocks = scale.shape
+    return not bool((spread(scale[::rows].reshape((-1,)), blocks, rows, channels) != scale.reshape((-1,))).any())
 
 
 def _repacked(name: str, weight: QuantizedWeight, source: str, packed: Packed) -> Iterator[tuple[str, Snapshot]]:
@@ -275,14 +281,14 @@ def _repacked(name: str, weight: QuantizedWeight, source: str, packed: Packed) -
         middle = 1 << (weight.bits - 1)
         if weight.zero_point is None:
             levels = (levels + (middle - packed.zero)).astype(dtypes.uint8)
-            return {"values": pack_levels(levels, weight.bits), "scale": scale.reshape((-1,))}
+            return {"values": pack_levels(levels, weight.bits), "scale": scale[:: weight.rows].reshape((-1,))}
         zero = (scale * 0.0) + float(packed.zero) if packed.points is None else packed.points()
         if least is not None:  # where the scale is 0 all weights are -least: levels of 0 with a scale of 1
             flat = scale == 0
             levels = (levels * (~flat).astype(dtypes.uint8).reshape((*flat.shape, 1))).astype(dtypes.uint8)
             scale = scale.mask_fill(flat, 1.0)
             zero = zero + least / scale
-        found = {"values": pack_levels(levels, weight.bits), "scale": scale, "zero_point": zero}
+        found = {"values": pack_levels(levels, weight.bits), "scale": scale[:: weight.rows], "zero_point": zero}
         return {key: x if key == "values" else x.reshape((-1,)) for key, x in found.items()}
 
     def one(key: str) -> Snapshot:

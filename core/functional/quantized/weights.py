@@ -116,7 +116,8 @@ class WeightScheme:
             return _positive(scale), None
         whole = None
         if self.two_levels:
-            whole = _positive(scale.max() / LARGEST[self.scale.name])
+            most = scale.max() if scale.size else scale.backend.full((), 0.0, dtypes.float32)
+            whole = _positive(most / LARGEST[self.scale.name])
             scale = scale / whole
         backend = scale.backend
         zero = backend.binary("eq", scale, backend.full((), 0.0, dtypes.float32))
@@ -144,9 +145,11 @@ def scale_of(stored, whole=None):
 
 def as_rows(weight, axis):
     """A weight whose channels are along `axis`, as (channels, the weights of each)."""
-    n = weight.shape[axis]
     order = _order(weight.ndim, axis)
-    return reshape(permute_dims(weight, order), (n, weight.size // max(n, 1)))
+    count = 1  # not by a division: there may be no channels
+    for i in order[1:]:
+        count *= weight.shape[i]
+    return reshape(permute_dims(weight, order), (weight.shape[axis], count))
 
 
 def from_rows(rows, shape, axis):

@@ -34,7 +34,7 @@ def tree(store: Store, precision: str, recorder: str) -> dict[str, Any]:
     item: dict[str, Any] = {}
     for name, s in store.precision(precision).items():
         if s.dtype.burn is None:
-            raise DTypeError(f"{name}: Burn's records hold no {s.dtype}")
+            raise DTypeError(f"{name}: Burn's records hold no {s.dtype}; write a burnpack or safetensors")
         *path, last = name.split(".")
         level = item
         for part in path:
