@@ -1,6 +1,6 @@
 """Drawn schemes and shapes through every format that has them: odd shapes, one row, blocks that do not fill a channel,
 and nothing. What a file says is computed by NumPy from the reading of the format's own package, or read by onnxruntime
-and the gguf package."""
+and the gguf package. Board builds read the ONNX files, too."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ import safetensors
 from emberlet import nn, store
 from emberlet.codegen.quantized import packing
 from emberlet.errors import DTypeError, UnsupportedError
+from emberlet.micro.builder.from_ir import read_graph
 from support.rows import every
 
 SCALES = ("float32", "float16", "bfloat16", "float8_e8m0fnu", "float8_e4m3fn")
@@ -66,8 +67,8 @@ def real(net: Any) -> Any:
     return np.asarray(net.layer.weight.val())
 
 
-def by_numpy(data: bytes, net: Any) -> Any:
-    """The weight that a safetensors file holds, as docs/store.md says: from what the safetensors package reads."""
+def by_safetensors(data: bytes) -> dict[str, Any]:
+    """The tensors of a file as the safetensors package reads them; floats as float32."""
     held = {}
     for name, part in safetensors.deserialize(data):
         raw = np.frombuffer(bytes(part["data"]), np.uint8)
@@ -77,6 +78,11 @@ def by_numpy(data: bytes, net: Any) -> Any:
         else:
             x = raw.view(np.dtype(IN_SAFETENSORS[part["dtype"]])).reshape(part["shape"])
             held[name] = x if part["dtype"] == "U8" else x.astype(np.float32)
+    return held
+
+
+def by_numpy(held: dict[str, Any], net: Any) -> Any:
+    """The weight that the tensors of a file stand for, as docs/store.md says."""
     weight = net.layer.weight
     parts = {name.removeprefix("layer.weight."): x for name, x in held.items()}
     if "layer.weight" in held:  # too small to be quantized
@@ -119,8 +125,11 @@ def test_own_files_are_what_numpy_reads(scheme: Scheme, shape: tuple[int, int], 
     for form in ("burnpack", "safetensors", "npz"):
         file = io.BytesIO()
         net.save_into(file, format=form)
-        if form == "safetensors":
-            np.testing.assert_allclose(by_numpy(file.getvalue(), net), real(net), rtol=1e-6, atol=0)
+        if form != "burnpack":
+            held = (
+                by_safetensors(file.getvalue()) if form == "safetensors" else dict(np.load(io.BytesIO(file.getvalue())))
+            )
+            np.testing.assert_allclose(by_numpy(held, net), real(net), rtol=1e-6, atol=0)
         check(net, store.open(file.getvalue()), scheme, shape, kind)
     file = io.BytesIO()
     net.save_into(file, format="burnpack", names="burn")
@@ -169,6 +178,9 @@ def test_onnx_files_are_what_onnxruntime_reads(scheme: Scheme, shape: tuple[int,
         session = onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
         x = np.eye(shape[0], dtype=np.float32) if kind == "dense" else np.arange(shape[0])
         np.testing.assert_array_equal(session.run(None, {"x": x})[0], real(net))
+        board = read_graph(data, "net")
+        last = board.run({"x": x[-1:].astype(np.float32)})[board.outputs[0]]
+        np.testing.assert_allclose(last.reshape(-1), real(net)[-1], rtol=1e-6, atol=0)
         opened = store.open(data, format="onnx").rename([("^w", "layer.weight")])
         check(net, opened, scheme, shape, kind)
 

@@ -17,7 +17,7 @@ from ..kernels.move import Move
 from ..kernels.pool import MaxPool, ReduceFloat
 from ..quantization.reference import ZERO
 from .layout import StoredTensor
-from .values import BYTES, numpy_of
+from .values import BYTES, NARROW, numpy_of
 
 
 @dataclass
@@ -65,7 +65,7 @@ class Grids:
         fits = steps.size and steps.min() >= -ZERO and steps.max() < ZERO
         byte = ZERO if fits else int(zero.reshape(-1)[0]) + BYTES[value.dtype.name]
         self.weights[node.outputs[0].name] = scale.astype(np.float64).reshape(-1), axis, byte
-        if value.dtype.name in ("int4", "uint4"):
+        if value.dtype.name in NARROW:
             self.narrow.add(node.outputs[0].name)
 
     def keep_scales(self, node: Node[Any], weight: Argument, axis: int, channels: int, factor: float = 1.0) -> None:

@@ -12,21 +12,26 @@ from emberlet.codegen.ir.value import Value
 
 from ..kernels.layer import Array
 
-BYTES = {"int8": 128, "uint8": 0, "int4": 128, "uint4": 0}
+BYTES = {"int8": 128, "uint8": 0, "int4": 128, "uint4": 0, "int2": 128, "uint2": 0}
 """Dtype of weights -> the byte that stands for a stored 0."""
+
+NARROW = {"int4": 4, "uint4": 4, "int2": 2, "uint2": 2}
+"""Dtype -> its bits."""
 
 _DTYPES = ("float32", "float64", "float16", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "bool")
 
 
 def numpy_of(value: Value) -> Array:
-    """A constant as an array: floats as float32, or float64 if stored so; 4-bit numbers as bytes.
+    """A constant as an array: floats as float32, or float64 if stored so; numbers of 4 and 2 bits as bytes.
 
     Raises Problem for dtypes NumPy does not have.
     """
-    if value.dtype.name in ("int4", "uint4"):
-        both = np.frombuffer(bytes(value.raw()), np.uint8)
-        narrow_ = np.stack([both & 15, both >> 4], -1).reshape(-1)[: prod(value.shape)].reshape(value.shape)
-        return narrow_ if value.dtype.name == "uint4" else ((narrow_ ^ 8).astype(np.int8) - 8).astype(np.int8)
+    bits = NARROW.get(value.dtype.name)
+    if bits:
+        held = np.frombuffer(bytes(value.raw()), np.uint8)[:, None] >> np.arange(0, 8, bits, dtype=np.uint8)
+        levels = (held & ((1 << bits) - 1)).reshape(-1)[: prod(value.shape)].reshape(value.shape)
+        middle = 1 << (bits - 1)
+        return levels if value.dtype.name[0] == "u" else (levels ^ middle).astype(np.int8) - np.int8(middle)
     if value.dtype.name not in _DTYPES:
         raise Problem(f"a constant of dtype {value.dtype} is not supported")
     x = np.frombuffer(bytes(value.raw()), value.dtype.name).reshape(value.shape)
