@@ -59,9 +59,9 @@ def rows_of(
 def quantized(
     model: ModelProto, names: Collection[str], chosen: Mapping[tuple[str, int], Levels] = {}
 ) -> ModelProto:  # fmt: skip
-    """The model with these tables, initializers of float32, in 8 bits where only Gathers read them. Rows that are
-    quantized as they come get that grid, and others a scale for each. chosen: the integers of weights, by name and
-    axis of outputs, which are else the nearest."""
+    """The model with the tables among these initializers in 8 bits: those of float32 that only Gathers read. Rows that
+    are quantized as they come get that grid, others a scale each. chosen: the integers of weights, by name and axis of
+    outputs, which are else the nearest."""
     import onnx
     from onnx import numpy_helper
 

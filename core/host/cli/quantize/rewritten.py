@@ -14,7 +14,6 @@ from emberlet.codegen.quantized.writing import Scheme, quantizing, sign
 from numpy.typing import NDArray
 
 from ....errors import UnsupportedError
-from ....nn.embedding import Embedding
 from ....store.quantizing import channel_axis, multiplying
 from ....store.weight_methods.ranges import grids as observed_grids
 from ...quantization.calibration import OF_EXTREMES, Observed, range_of
@@ -31,7 +30,6 @@ class Rewritten(Source):
         self.proto = prepared(path, equalize, "activations")
         super().__init__(path, name)
         self._initializers = {key: origin_of(value) for key, value in self.record.items()}
-        self._tables = [name for name in self.layers if isinstance(layers_of(self.model)[name], Embedding)]
         self._biases: dict[str, tuple[str, NDArray[Any]]] = {}  # layer -> its initializer, and the corrected values
         self._levels: dict[tuple[str, int], Levels] = {}  # initializer, its axis of outputs -> the integers chosen
         self._factors: dict[str, NDArray[Any]] = {}  # initializer -> what AWQ multiplies the inputs of its products by
@@ -80,11 +78,11 @@ class Rewritten(Source):
         from emberlet.codegen.quantized import activations, input_scales, tables
 
         biases = dict(both for name, both in self._biases.items() if name not in keep)
-        floats, embeddings = self._held(keep), self._held(self._tables)
+        floats = self._held(keep)
         with refusing(self.files[0]):
             proto = input_scales.scaled(activations.with_values(self.proto, biases), self._factors)
             proto = self.rewritten(proto, floats, others)
-            proto = tables.quantized(proto, embeddings - floats, self._levels)
+            proto = tables.quantized(proto, self._held(self.layers) - floats, self._levels)
         sign(proto)
         return proto
 
