@@ -282,6 +282,21 @@ def test_files_are_written_although_nobody_reads_the_report(digits: Path, data: 
     assert sorted(p.name for p in (tmp_path / "out").iterdir()) == ["digits.bpk", "digits.py", "digits.quantized.html"]
 
 
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [
+        (["--input", "imag=image"], "the model has no input 'imag'; it has image: float32 (batch, 1, 8, 8)"),
+        (["--calibration", "a.npz", "b.npz"], "a.npz: an .npz file is the only calibration file"),
+    ],
+)
+def test_inputs_and_files_that_would_not_be_read_are_refused(
+    more: list[str], why: str, digits: Path, data: Path, tmp_path: Path, emberlet: Any
+) -> None:
+    said = emberlet("quantize", digits, "--calibration", data, "--labels", "label", "--out", tmp_path / "out", *more)
+    assert said.status == 2
+    assert why in said.err
+
+
 def test_a_folder_in_the_place_of_a_file_is_noticed_first(
     digits: Path, data: Path, tmp_path: Path, emberlet: Any
 ) -> None:

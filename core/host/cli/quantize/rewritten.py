@@ -136,7 +136,8 @@ class Static(Rewritten):
         if not self.ranges:
             raise UnsupportedError(
                 f"{path}: no float32 activation can be quantized by samples; leave out activations, or, if products "
-                'have float32 weights, let each call find its ranges: activations="dynamic", --activations dynamic'
+                'have float32 weights, let each call find its ranges: activations="dynamic", --activations dynamic; '
+                "for products in branches, quantize the module that emberlet codegen writes"
             )
 
     def rewritten(self, proto: Any, keep: Collection[str], others: bool) -> Any:

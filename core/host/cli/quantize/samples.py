@@ -21,6 +21,9 @@ def read(paths: Sequence[str], most: int) -> Columns:
     of paths. Raises FormatError, EmberletError, OSError."""
     if len(paths) == 1 and paths[0].lower().endswith((".npz", ".npy")):
         return _arrays(paths[0], most)
+    archive = next((path for path in paths if path.lower().endswith(".npz")), None)
+    if archive is not None:
+        raise EmberletError(f"{archive}: an .npz file is the only calibration file; put all samples into it")
     require("reading Parquet, CSV and pictures", "pyarrow")
     from ....batch import columns, files, rows
 
@@ -82,6 +85,9 @@ def fitted(columns: Columns, inputs: Sequence[Input], given: Mapping[str, Any]) 
     """The model's inputs from the columns, a row for each sample. Raises EmberletError, DTypeError, ShapeError."""
     from ....batch import columns as cols
 
+    unknown = given.keys() - {name for i in inputs for name in (i.name, i.parameter)}
+    if unknown:
+        raise EmberletError(f"the model has no input {min(unknown)!r}; it has {'; '.join(map(str, inputs))}")
     out: dict[str, NDArray[Any]] = {}
     for i in inputs:
         column = cols.joined(columns, cols.names_of(i, given, list(columns), len(inputs) == 1))
