@@ -166,6 +166,7 @@ def _fold_batch_norms(model: ModelProto) -> None:
     from onnx import numpy_helper as helper
 
     graph = model.graph
+    _with_dense_layers(model)
     constants = {t.name: t for t in graph.initializer}
     uses, outputs = readers(graph), {o.name for o in graph.output}
     by_output = {o: n for n in graph.node for o in n.output}
@@ -195,6 +196,22 @@ def _fold_batch_norms(model: ModelProto) -> None:
         before.output[0] = node.output[0]
         wanted[i] = False
     keep_only(graph.node, wanted)
+
+
+def _with_dense_layers(model: ModelProto) -> None:
+    """Write the products of two matrices that batch norms read as Gemm, which has room for a bias."""
+    from onnx import shape_inference
+
+    normed = {n.input[0] for n in model.graph.node if n.op_type == "BatchNormalization"}
+    products = [n for n in model.graph.node if n.op_type == "MatMul" and n.output[0] in normed]
+    if not products:
+        return
+    graph = shape_inference.infer_shapes(model).graph
+    ranks = {v.name: len(v.type.tensor_type.shape.dim) for v in (*graph.value_info, *graph.output)}
+    ranks |= {t.name: len(t.dims) for t in graph.initializer}
+    for node in products:
+        if ranks.get(node.output[0]) == ranks.get(node.input[1]) == 2:
+            node.op_type = "Gemm"
 
 
 def _scaled(node: NodeProto, weight: Any, factor: Any) -> Any:

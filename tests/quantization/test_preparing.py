@@ -44,6 +44,7 @@ NETS = {
     "transposed convolution": ("float[n, 4, 5, 5] x", "ConvTranspose<strides = [2, 2]>(x, w, d)", (4, 6, 2, 2)),
     "groups": ("float[n, 4, 5, 5] x", "ConvTranspose<group = 2>(x, w)", (4, 3, 2, 2)),
     "dense layer": ("float[n, 4] x", "Gemm(x, w, d)", (4, 6)),
+    "dense layer as a product": ("float[n, 4] x", "MatMul(x, w)", (4, 6)),
     "transposed dense layer": ("float[n, 4] x", "Gemm<transB = 1>(x, w)", (6, 4)),
 }
 
@@ -66,6 +67,12 @@ def test_a_batch_norm_is_folded_into_the_product_before_it(name: str, tmp_path: 
 def test_a_batch_norm_behind_a_scaled_product_stays() -> None:
     text = "net (float[n, 4] x) => (float y) { c = Gemm<alpha = 0.5>(x, w) y = BatchNormalization(c, g, b, m, v) }"
     model, x = model_of(text, w=(4, 6), **NORM), drawn(3, 4)
+    np.testing.assert_array_equal(run(preparing.prepared(model), x), run(model, x))
+
+
+def test_a_batch_norm_behind_the_axes_of_a_product_stays() -> None:
+    text = "net (float[n, 6, 4] x) => (float y) { c = MatMul(x, w) y = BatchNormalization(c, g, b, m, v) }"
+    model, x = model_of(text, w=(4, 5), **NORM), drawn(3, 6, 4)
     np.testing.assert_array_equal(run(preparing.prepared(model), x), run(model, x))
 
 
