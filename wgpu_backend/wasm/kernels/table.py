@@ -4,7 +4,9 @@ from emberlet.errors import UnsupportedError, refuse
 
 from ...kernels.table import describe
 from ...lower.reductions import SPECIFICATIONS
-from . import byte_pictures, contraction, depthwise, direct, integers, lines, nest, rows, single_row
+from . import contraction, depthwise, direct, integers, lines, nest, rows, single_row
+from .pictures.border import border
+from .pictures.max_pool import max_pool
 
 
 class Options:
@@ -79,7 +81,7 @@ class Options:
                 kernel = self._product(item, stored, name)
                 if kernel is not None:
                     return kernel
-        of_bytes = byte_pictures.border if anchor is None else byte_pictures.max_pool if anchor.op == "pool" else None
+        of_bytes = border if anchor is None else max_pool if anchor.op == "pool" else None
         kernel = of_bytes(item, stored, name, self.lanes) if of_bytes else None
         return nest.loop(item, stored, name, self.lanes) if kernel is None else kernel
 
