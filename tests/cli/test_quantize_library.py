@@ -93,6 +93,21 @@ def test_outputs_of_bfloat16_are_compared_and_nan_in_the_float_model_is_said(tmp
         assert any("y holds NaN" in note for note in report.notes) == (name == "nan")
 
 
+@pytest.mark.parametrize("activations", [None, "static"])
+def test_rows_of_a_batch_of_one_beside_rows_that_are_whole_inputs(activations: str | None, tmp_path: Path) -> None:
+    text = """net (float[1, 4] x, float[2, 1, 4] h) => (float[1, 3] y)
+        <float[4, 3] w = {1, 2, 3, 4, 5, -6, 7, 8, -9, 1, 2, 4}>
+        { m = ReduceSum<keepdims = 0>(h) s = Add(x, m) y = MatMul(s, w) }"""
+    onnx.save(parse(text), tmp_path / "m.onnx")
+    rng = np.random.default_rng(5)
+    x, h = (rng.normal(size=shape).astype(np.float32) for shape in ((20, 4), (20, 2, 1, 4)))
+    model, report = codegen.quantize(tmp_path / "m.onnx", {"x": x, "h": h}, activations=activations)
+    w = np.array([1, 2, 3, 4, 5, -6, 7, 8, -9, 1, 2, 4]).reshape(4, 3)
+    wanted = (x[3:4] + h[3].sum()) @ w
+    assert report.samples == 20
+    np.testing.assert_allclose(np.asarray(model(x[3:4], h[3])), wanted, atol=0.02 * np.abs(wanted).max() + 0.5)
+
+
 def test_a_generated_module_and_the_array_of_its_only_input(
     held: tuple[Any, Any], digits: Path, tmp_path: Path
 ) -> None:

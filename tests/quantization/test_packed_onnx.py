@@ -141,9 +141,13 @@ def test_a_weight_that_is_computed_with_elsewhere_is_refused(tmp_path: Path) -> 
 def test_a_weight_that_absorbs_the_norm_before_it_is_refused(tmp_path: Path) -> None:
     held = {"w": drawn(24, 24), **{name: np.abs(drawn(24)) for name in ("scale", "shift", "mean", "var")}}
     nodes = [helper.make_node("BatchNormalization", ["x", "scale", "shift", "mean", "var"], ["h"]),
-             helper.make_node("Gemm", ["h", "w"], ["y"])]  # fmt: skip
-    made = source(nodes, [value("x", [3, 24])], [value("y", [3, 24])], held, "qdq", tmp_path)
-    with pytest.raises(UnsupportedError, match="the weight of linear1 is no initializer of the file"):
+             helper.make_node("Gemm", ["h", "w"], ["y"]),
+             helper.make_node("BatchNormalization", ["y", "scale", "shift", "mean", "var"], ["k"]),
+             helper.make_node("Relu", ["k"], ["r"]),
+             helper.make_node("BatchNormalization", ["r", "scale", "shift", "mean", "var"], ["s"]),
+             helper.make_node("Gemm", ["s", "w"], ["z"])]  # fmt: skip
+    made = source(nodes, [value("x", [3, 24])], [value("z", [3, 24])], held, "qdq", tmp_path)
+    with pytest.raises(UnsupportedError, match=r"linear1 and linear2 is no.*--keep linear1 --keep linear2"):
         made.final(Scheme(8))
 
 

@@ -165,21 +165,26 @@ class Source:
         packed = {name: layer for name, layer in layers_of(made).items() if hasattr(layer.weight, "scheme")}
         initializers, read = {t.name for t in self.proto.graph.initializer}, graph_names.readers(self.proto.graph)
         users: dict[str | None, list[str]] = {}  # of each initializer
+        lacking: list[str] = []
         for key, each in self.record.items():
             users.setdefault(origin_of(each), []).append(key.removesuffix(".weight"))
         for name, layer in packed.items():
             value = self.record.get(f"{name}.weight")
             held = None if value is None else origin_of(value)
             if value is None or held is None or held not in initializers:
-                raise UnsupportedError(
-                    f"onnx: the weight of {name} is no initializer of the file; leave it in float with --keep {name}"
-                )
+                lacking.append(name)
+                continue
             placed = packing.Placed(layer.weight, hasattr(value.source, "matrix"))
             self._check_shared(held, users[held], packed, placed.is_same(weights.setdefault(held, placed)))
             tied = [copy for copy in packing.copies_of_table(self.proto, read, held) if copy not in users]
             weights.update(dict.fromkeys(tied, placed._replace(turned=True)))
             if "bias" in self.chosen.get(name, {}):
                 biases[origin_of(self.record[f"{name}.bias"]) or ""] = np.asarray(layer.bias.val(), np.float32)
+        if lacking:
+            raise UnsupportedError(
+                f"onnx: the weight of {' and '.join(lacking)} is no initializer of the file; leave it in float with "
+                f"{' '.join(f'--keep {name}' for name in lacking)}"
+            )
         with refusing(self.files[0]):
             if any(len(read.get(held, ())) != 1 for held in biases):
                 raise UnsupportedError("a corrected bias is no initializer of its own; leave the bias uncorrected")
@@ -243,7 +248,8 @@ def calls(inputs: Sequence[Input], samples: Arrays, rows: int) -> list[list[NDAr
         given = []
         for i in inputs:
             x = samples[i.name]
-            given.append(x if not x.ndim else x[start] if whole else x[start : start + step])
+            row = whole and (i.shape is None or x.ndim == len(i.shape) + 1)
+            given.append(x if not x.ndim else x[start] if row else x[start : start + (1 if whole else step)])
         if whole or not fixed_short(inputs, given):
             found.append(given)
     return found
