@@ -28,7 +28,7 @@ def step(node: Node[Any], walk: Walk) -> Change | None:
 def held(node: DynamicQuantizeLSTM) -> RecurrentLayerConfig | None:
     """The layer equivalent to the node; None if there is none."""
     c, n = node.config, 2 if node.config.direction == "bidirectional" else 1
-    if node.has(4) or node.has(7) or c.alphas or c.betas or node.tensor(0).rank != 3:
+    if node.has(4) or node.has(7) or c.alphas or c.betas or node.tensor(0).rank not in (None, 3):
         return None
     if node.dtype(0) is not dtypes.float32 or c.activations not in ((), DEFAULT_ACTIVATIONS["LSTM"] * n):
         return None

@@ -132,7 +132,7 @@ def held(node: Recurrent) -> RecurrentLayerConfig | None:
     """The layer equivalent to the node; None if there is none."""
     c, kind, n = node.config, KINDS[node.op()], node.directions()
     w, r = node.value(1), node.value(2)
-    if w is None or r is None or not w.dtype.is_float or w.dtype is not r.dtype or node.tensor(0).rank != 3:
+    if w is None or r is None or not w.dtype.is_float or w.dtype is not r.dtype or node.tensor(0).rank not in (None, 3):
         return None
     if w.dtype is not node.dtype(0) or w.dtype.bits < 16:
         return None
@@ -167,11 +167,13 @@ def batch_first(node: RecurrentLayer, walk: Walk) -> Change | None:
 def squeezed(node: Squeeze, walk: Walk) -> Change | None:
     """Skips a new axis that is removed again."""
     before = walk.made_by(node.inputs[0], Unsqueeze)
-    rank = node.tensor(0).rank
-    if before is None or rank is None:
+    new, gone = before.axes() if before is not None else None, node.axes()
+    if before is None or new is None or gone is None:
         return None
-    new, gone = before.axes(), node.axes()
-    if new is None or gone is None or sorted(axes_of(new, rank)) != sorted(axes_of(gone, rank)):
+    rank = node.tensor(0).rank
+    if rank is not None:
+        new, gone = axes_of(new, rank), axes_of(gone, rank)
+    if sorted(new) != sorted(gone):
         return None
     return replaced_by(node, "removed {} pairs of an axis added and removed", before.inputs[0])
 

@@ -44,6 +44,8 @@ class Drawn:
         if turned:
             self.nodes.append(helper.make_node("Transpose", ["x"], ["turned"], perm=[1, 0, 2]))
             x = "turned"
+        if choose.random() < 0.15:
+            x = self.of_unknown_rank(x)
         given = [x, "w", "r", "", "", "", "", ""]
         self.constant("w", self.floats(n, rows, features))
         self.constant("r", self.floats(n, rows, hidden))
@@ -85,6 +87,17 @@ class Drawn:
         self.results = [o for o in outputs if o]
         if outputs[0]:
             self.results[0] = self.behind(n, hidden, turned)
+
+    def of_unknown_rank(self, x: str) -> str:
+        """The name of the same input behind a condition, as exporters write a module that also takes no batch."""
+        self.inputs["batched"] = np.array(True)
+        self.constant("first", np.array(0))
+        branches = {}
+        for name, operator in (("then_branch", ["Identity", x]), ("else_branch", ["Gather", x, "first"])):
+            node = helper.make_node(operator[0], operator[1:], [name])
+            branches[name] = helper.make_graph([node], name, [], [onnx.ValueInfoProto(name=name)])
+        self.nodes.append(helper.make_node("If", ["batched"], ["either"], **branches))
+        return "either"
 
     def behind(self, n: int, hidden: int, turned: bool) -> str:
         """The nodes that exporters write after it to put directions side by side."""
@@ -140,7 +153,7 @@ def test_the_weights_of_a_layer_have_the_names_that_it_gives_them() -> None:
 
     def fits(d: Drawn) -> bool:
         shapes = {i.name: tuple(i.dims) for i in d.initializers}
-        return d.op == "LSTM" and d.layer and shapes["r"] == (2, 16, 4) and "b" in shapes
+        return d.op == "LSTM" and d.layer and shapes["r"] == (2, 16, 4) and "b" in shapes and "batched" not in d.inputs
 
     drawn = next(d for d in map(Drawn, range(1000)) if fits(d))
     names = [name.partition(".")[2] for name, _ in load(drawn.model(21), "numpy").named_params()]
