@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from emberlet import dtypes
@@ -12,7 +12,7 @@ from ..emit.emitter import Default, Emission, Emitter, default
 from ..emit.expression import Binary, Expr, lift
 from ..ir.graph import Node
 from ..ir.problem import Problem
-from ..ir.types import TensorType, Type
+from ..ir.types import Dim, TensorType, Type
 from ..records import dataclass
 from .attributes import Attributes
 from .base import axis_of, dim_at
@@ -44,6 +44,7 @@ class BatchNormalization(Node[BatchNormalizationConfig]):
 
     def infer(self) -> tuple[Type, ...]:
         x = self.tensor(0)
+        fit_channels(self, range(1, 5), 1 if x.shape is not None and len(x.shape) == 1 else dim_at(x.shape, 1))
         statistics = self.tensor(3)
         return (x, statistics, statistics, statistics, statistics)
 
@@ -84,6 +85,16 @@ class BatchNormalization(Node[BatchNormalizationConfig]):
         if narrow:
             statistics = [e.method(s, "astype", kept) for s in statistics]
         return (y, *statistics)[: len(self.outputs)]
+
+
+def fit_channels(node: Node[Any], inputs: Iterable[int], channels: Dim) -> None:
+    """Raises Problem if one of these inputs is not a number for each channel."""
+    for i in inputs:
+        shape = node.shape(i)
+        if shape is None:
+            continue
+        if len(shape) != 1 or (isinstance(channels, int) and isinstance(shape[0], int) and shape[0] != channels):
+            raise Problem(f"input {i} of shape {shape} is not a number for each of {channels} channels")
 
 
 def layer_norm(e: Emitter, x: Expr, weight: int, bias: int | None, epsilon: float, axes: int = 1) -> Expr:
@@ -225,6 +236,7 @@ class GroupNormalization(Node[GroupNormalizationConfig]):
         channels, groups = dim_at(self.shape(0), 1), self.config.groups
         if groups < 1 or (isinstance(channels, int) and channels % groups):
             raise Problem(f"{channels} channels do not divide into {groups} groups")
+        fit_channels(self, (1, 2), groups if self.config.per_group else channels)
         return (self.tensor(0),)
 
     def emit(self, e: Emitter) -> Emission:
@@ -255,6 +267,7 @@ class InstanceNormalization(Node[EpsilonConfig]):
         return EpsilonConfig(a.float("epsilon", 1e-5))
 
     def infer(self) -> tuple[Type, ...]:
+        fit_channels(self, (1, 2), dim_at(self.shape(0), 1))
         return (self.tensor(0),)
 
     def emit(self, e: Emitter) -> Emission:
