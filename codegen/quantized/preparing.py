@@ -139,16 +139,12 @@ def _compute_weights(model: ModelProto) -> None:
 
 def _needed(name: str, computed: Mapping[str, NodeProto]) -> list[NodeProto]:
     """The nodes that compute a value, in order."""
-    found: dict[str, NodeProto] = {}
-
-    def visit(name: str) -> None:
-        if name in computed and name not in found:
-            for n in computed[name].input:
-                visit(n)
-            found[name] = computed[name]
-
-    visit(name)
-    return list(found.values())
+    read, found = {name}, []
+    for output, node in reversed(computed.items()):
+        if output in read:
+            read.update(node.input)
+            found.append(node)
+    return found[::-1]
 
 
 def _value(model: ModelProto, name: str, nodes: Sequence[NodeProto], constants: Sequence[TensorProto]) -> Any:
