@@ -598,8 +598,8 @@ def test_a_gpu_that_is_lost_leaves_a_session_to_webassembly_and_refuses_no_range
     page.close()
     for length, logits in found["results"]:
         np.testing.assert_allclose([logits], wanted(folder / "text.onnx", feeds(1, length))[0], atol=1e-4)
-    assert found["before"] == 0 and len(found["told"]) == 1
-    assert "WebAssembly runs the model" in found["told"][0] and "lost" in found["told"][0]
+    assert found["before"] == 0 and found["told"]  # each length's model tells it, if it is being measured just then
+    assert all("WebAssembly runs the model" in text and "lost" in text for text in found["told"])
     assert found["after"] == found["files"], "the other lengths were compiled for themselves"
 
 
