@@ -15,6 +15,7 @@ _SAYS = {
     "range": "DType:{} does not fit {}, which holds {} to {}",
     "no tensor": "DType:cannot make a tensor from {}; pass numbers, nested lists, an array or a buffer",
     "one element": "Shape:only a tensor of one element is a number; shape is {}",
+    "empty lists": "Shape:shape {} has no elements, but more than 2**24 lists of none; read its shape instead",
     "transpose": "Shape:.T is for two axes, found shape {}; use .mT or permute_dims",
     "layout": "Load:layout is one of burn, pytorch, found {!r}",
     "other layout": "Load:the file's layout is {!r}, but layout={!r} was given",

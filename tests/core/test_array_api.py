@@ -110,6 +110,12 @@ def test_a_call_gives_what_the_reference_implementation_gives(backend, call):
     same(call(emberlet, tensor(x), tensor(n)), expected, rtol=1e-13, atol=1e-15)
 
 
+def test_lists_of_nothing_are_counted_before_they_are_made() -> None:
+    assert emberlet.zeros((2, 0, 3)).tolist() == np.zeros((2, 0, 3)).tolist()
+    with pytest.raises(emberlet.ShapeError, match="lists of none"):
+        emberlet.zeros((1 << 40, 0)).tolist()
+
+
 def test_scalars_and_copies(backend):
     x = emberlet.asarray([1.5])
     assert (float(x), int(x), bool(x)) == (1.5, 1, True)
