@@ -109,6 +109,9 @@ def _weights(graph: Any, outer: dict[str, Any]) -> Iterator[tuple[Any, Any, dict
         for weight, zero in PLACES.get(node.op_type, ()):
             if len(node.input) <= weight or types.get(node.input[weight]) != onnx.TensorProto.INT8:
                 continue
+            point = node.input[zero] if len(node.input) > zero else ""
+            if point and types.get(point) != onnx.TensorProto.INT8:  # onnxruntime says what it thinks of that
+                continue
             if weight != 3 or types.get(node.input[2]) != onnx.TensorProto.INT8:  # it has none of int8 and uint8
                 yield graph, node, held, weight, zero
         for attribute in node.attribute:
