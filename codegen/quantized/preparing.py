@@ -140,7 +140,7 @@ def _compute_weights(model: ModelProto) -> None:
 def _needed(name: str, computed: Mapping[str, NodeProto]) -> list[NodeProto]:
     """The nodes that compute a value, in order."""
     read, found = {name}, []
-    for output, node in reversed(computed.items()):
+    for output, node in reversed(list(computed.items())):
         if output in read:
             read.update(node.input)
             found.append(node)
