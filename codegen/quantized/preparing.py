@@ -173,7 +173,7 @@ def _fold_batch_norms(model: ModelProto) -> None:
         if (
             before is None or before.op_type not in ("Conv", "ConvTranspose", "Gemm") or len(uses[node.input[0]]) != 1
             or node.input[0] in outputs or any(a.name == "training_mode" and a.i for a in node.attribute)
-            or any(name not in constants for name in (before.input[1], *before.input[2:], *node.input[1:]))
+            or any(n not in constants for n in (before.input[1], *filter(None, before.input[2:]), *node.input[1:]))
             or len(uses[before.input[1]]) != 1 or constants[before.input[1]].data_type != 1
         ):  # fmt: skip
             continue
@@ -181,12 +181,13 @@ def _fold_batch_norms(model: ModelProto) -> None:
         epsilon = next((a.f for a in node.attribute if a.name == "epsilon"), 1e-5)
         factor = gain / np.sqrt(var + epsilon)
         weight = _scaled(before, helper.to_array(constants[before.input[1]]), factor)
-        if weight is None:
-            continue
-        bias = helper.to_array(constants[before.input[2]]).reshape(-1) if len(before.input) > 2 else np.zeros(1)
+        bias = helper.to_array(constants[before.input[2]]) if any(before.input[2:3]) else np.zeros(1)
+        if weight is None or bias.size not in (1, len(factor)) or bias.shape[-1:] not in ((), (bias.size,)):
+            continue  # it does not scale each output, or a Gemm adds a row of its own to each sample
         constants[before.input[1]].CopyFrom(helper.from_array(np.asarray(weight, np.float32), before.input[1]))
         name = unused.stem(before.input[1], ".bias") + ".bias"
-        graph.initializer.append(helper.from_array(np.asarray((bias - mean) * factor + shift, np.float32), name))
+        moved = (bias.reshape(-1) - mean) * factor + shift
+        graph.initializer.append(helper.from_array(np.asarray(moved, np.float32), name))
         del before.input[2:]
         before.input.append(name)
         before.output[0] = node.output[0]

@@ -70,6 +70,16 @@ def test_a_batch_norm_behind_a_scaled_product_stays() -> None:
     np.testing.assert_array_equal(run(preparing.prepared(model), x), run(model, x))
 
 
+def test_a_batch_norm_behind_a_row_for_each_sample_stays() -> None:
+    for shape in ((6, 6), (6, 1)):
+        model = model_of(
+            "net (float[6, 4] x) => (float y) { c = Gemm(x, w, d) y = BatchNormalization(c, g, b, m, v) }",
+            w=(4, 6), d=shape, **NORM,
+        )  # fmt: skip
+        x = drawn(6, 4)
+        np.testing.assert_allclose(run(preparing.prepared(model), x), run(model, x), rtol=1e-5, atol=1e-6)
+
+
 def test_a_batch_norm_behind_the_axes_of_a_product_stays() -> None:
     text = "net (float[n, 6, 4] x) => (float y) { c = MatMul(x, w) y = BatchNormalization(c, g, b, m, v) }"
     model, x = model_of(text, w=(4, 5), **NORM), drawn(3, 6, 4)
