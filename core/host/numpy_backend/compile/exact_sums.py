@@ -119,8 +119,8 @@ class _Sums:
                     part = given.value if len(cuts) == 1 else self._slice(given.value, channels, *cut)
                     factor = self.constant(each)
                     made = self.emit("conv" if conv else "matmul", (part, factor, *rest), call.results[0])
-                    if conv and made.call is not None:
-                        made.call.method = OfIntegers(factor, given.ends)
+                    if made.call is not None:
+                        made.call.method = OfIntegers(made.call.op, factor, given.ends)
                     parts.append(made)
                 self.floats[call.results[0]] = _Sum(parts, largest)
                 return
@@ -165,12 +165,17 @@ class _Sums:
 
 
 def largest_sum(weights: Array, axes: tuple[int, ...], ends: list[Ends]) -> float:
-    """The largest magnitude of a sum of products of weights along axes with numbers between ends, which lie around 0,
-    or of some of these products."""
+    """The largest of `largest_sums`."""
+    return float(largest_sums(weights, axes, ends).max())
+
+
+def largest_sums(weights: Array, axes: tuple[int, ...], ends: list[Ends]) -> Array:
+    """The largest magnitude of each sum of products of weights along axes with numbers between ends, which lie around
+    0, or of some of these products."""
     positive = np.maximum(weights, 0).sum(axes, dtype=np.int64)
     negative = positive - weights.sum(axes, dtype=np.int64)
     both = [(positive * high - negative * low, negative * high - positive * low) for low, high in ends]
-    return float(max(x.max() for pair in both for x in pair))
+    return np.max([x for pair in both for x in pair], axis=0)
 
 
 def keep_floats(trace: Trace) -> None:

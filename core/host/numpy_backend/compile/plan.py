@@ -12,7 +12,7 @@ from ....errors import IndexingError
 from ....tensor import Tensor
 from .. import NumpyBackend
 from ..storage import Array, numpy_dtype
-from . import counts, exact_sums, grids, merging, relus, requantizing, rows, scales
+from . import counts, exact_sums, grids, merging, multipliers, relus, requantizing, rows, scales
 from .blocks import grouped, lifetimes
 from .calling import called, quiet
 from .layout import channels_last
@@ -103,6 +103,7 @@ class Plan:
         grids.keep_floats(traced)
         scales.fold(traced)
         requantizing.shorten(traced)
+        multipliers.fold(traced)
         relus.delay(traced)
         counts.from_masks(traced)
         rows.as_linear(traced)

@@ -9,6 +9,7 @@ from ....backend import get_backend
 from ....backend.tracing import Trace
 from ....dtypes import float32, float64
 from ....tensor import Tensor
+from .of_integers import OfIntegers
 from .tracing import Call, Value
 
 
@@ -43,6 +44,8 @@ def _added(call: Call, uses: dict[Value, int]) -> Call | None:
         if product is None or product.op != "matmul" or product.keywords or not isinstance(bias, Tensor):
             continue
         row, weight = product.args
+        if isinstance(product.method, OfIntegers) and product.method.in_units(bias) is None:
+            continue  # it is added to sums that are exact
         if type(row) is not Value or not isinstance(weight, Tensor) or len(weight.shape) < 2:
             continue
         count, width = weight.shape[-2:]

@@ -25,7 +25,7 @@ def conv(w: Writer, call: Call) -> bool:
     users = w.users(value)
     if not isinstance(call.method, OfIntegers) or max(stride) > 1 or groups * x.shape[0] > 1 or max(kernel) == 1:
         return False
-    if len(users) != 1 or users[0].op != "binary" or spatial[-1] > SHORT or len(spatial) == 1:
+    if len(users) != 1 or users[0].op not in ("binary", "grid") or spatial[-1] > SHORT or len(spatial) == 1:
         return False
     image = w.with_border(x, padding, 0)
     steps = image.strides[2:]

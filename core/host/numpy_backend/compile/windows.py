@@ -178,7 +178,7 @@ def pool_whole(w: Writer, call: Call, combine: np.ufunc, image: Array) -> bool:
     found = seen.transpose(np.argsort(order))[tuple(key)]
     value = call.results[0]
     users = w.users(value)
-    if len(users) == 1 and users[0].op in ("relu", "clip"):
+    if len(users) == 1 and users[0].op in ("relu", "clip", "grid"):
         w.put(value, found)  # which it reads as it lies
     else:
         w.copy(found, w.out(value))

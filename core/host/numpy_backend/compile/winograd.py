@@ -44,10 +44,11 @@ def fits(call: Call) -> bool:
         return False
     shift = 0.0
     if bias is not None:
-        if not isinstance(bias, Tensor) or not np.array_equal(np.rint(bias.data), bias.data):
+        whole = call.method.in_units(bias) if isinstance(bias, Tensor) else None
+        if whole is None:
             return False
-        shift = float(np.abs(bias.data).max())
-    return largest(weight.data, call.method.ends) + 2 * shift < EXACT
+        shift = float(np.abs(whole).max())
+    return largest(call.method.integers, call.method.ends) + 2 * shift < EXACT
 
 
 def largest(weight: Array, ends: list[Ends]) -> float:
