@@ -230,11 +230,13 @@ def grid(w: Writer, call: Call) -> None:
     else:
         w.map(np.fmax, array, np.float32(least), between)
         w.map(clipping, between, np.float32(least), np.float32(high), between)  # np.minimum takes twice as long
+    whole = between if w.has_gaps(between) else out  # one run is rounded and then copied faster than its lines
     if low >= 0 or _unsigned(w, call.results[0]):
-        w.map(np.rint, between, out)
+        w.map(np.rint, between, whole)
     else:
         w.map(np.add, between, _ROUNDING, between)
-        w.map(np.subtract, between, _ROUNDING, out)
+        w.map(np.subtract, between, _ROUNDING, whole)
+    w.copy(whole, out)
 
 
 def _unsigned(w: Writer, value: Value, depth: int = 0) -> bool:

@@ -198,7 +198,11 @@ class Writer:
     def _dense(self, array: Array, value: Value) -> bool:
         """Whether an array lies as a new one for the Value would."""
         lies = (to_last(array) if value in self.last else array).flags.c_contiguous
-        return lies or _place(array) in self._gaps
+        return lies or self.has_gaps(array)
+
+    def has_gaps(self, array: Array) -> bool:
+        """Whether elementwise steps may change more than an array."""
+        return _place(array) in self._gaps
 
     def between_gaps(self, whole: Array, shape: tuple[int, ...]) -> Array:
         """The first elements of each axis of an array of which nothing else is read: elementwise steps may change all
