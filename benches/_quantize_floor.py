@@ -1,9 +1,9 @@
 """How fast an int8 network can be on NumPy, which has no products of integers: the bare calls of NumPy of plans.
 
 The floor is the float plan's own calls without relu, and behind them what rounding to 8 bits is at least: for each
-array that the int8 plan rounds a multiplication, a clip (which is the relu, too) and np.rint, in place; where it takes
-the range of the call, the largest element, a division and np.rint. The bare calls of both plans and of the floor are
-timed in turns, and the least time of each counts.
+array that the int8 plan rounds a clip (which is the relu, too) and np.rint, in place, since weights can take the
+scales; where it takes the range of the call, the largest element, a division and np.rint. The bare calls of both plans
+and of the floor are timed in turns, and the least time of each counts.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def rounding(steps: list[Any]) -> Calls:
             calls += [(np.maximum.reduce, (x, None)), (np.divide, (x, scale, x)), (np.rint, (x, x))]
         elif name == "rint" or signed:
             x = np.ones(step.args[-1].shape, np.float32)
-            calls += [(np.multiply, (x, scale, x)), (np.clip, (x, low, high, x)), (np.rint, (x, x))]
+            calls += [(np.clip, (x, low, high, x)), (np.rint, (x, x))]
     clip = getattr(np._core.umath, "clip", np.clip)  # what plans call
     return [(clip if f is np.clip else f, args) for f, args in calls]
 

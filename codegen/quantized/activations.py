@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from emberlet.errors import UnsupportedError
 from emberlet.host.quantization.calibration import Range, grid_of
+from emberlet.host.quantization.multipliers import short_scales
 
 from .floats import FUSED, MOVING, OTHERS, PRODUCTS, between, integers, masked, sensitive
 from .graph_names import Unused, drop_unused, readers
@@ -166,19 +167,21 @@ def quantized(
     outputs = {o.name for o in graph.output}
     unused = Unused(graph)
     given = {name: _pair(graph, unused, name, *grids[name], name in outputs) for name in sorted(wanted)}
-    done: dict[tuple[str, int], str] = {}
     read = set(outputs) if whole else set()
     written = {q.writes for q in chosen}
     softmaxes = [n for n in graph.node if whole and n.op_type == "Softmax" and n.input[0] in written]
-    for node, reads, _, weight in [*chosen, *(_Quantized(n, [*n.input], "", None) for n in softmaxes)]:
+    for node, reads, _, _ in [*chosen, *(_Quantized(n, [*n.input], "", None) for n in softmaxes)]:
         for i, name in enumerate(node.input):
             if name in given and name in reads:
                 read.add(name)
                 if not given[name].own:
                     node.input[i] = given[name].result
-        if weight is not None:
-            _rounded(graph, unused, node, weight, constants, grids.get(reads[0]) if reads else None, done, levels)
     given = {name: pair for name, pair in given.items() if name in read}
+    rounded = _Rounded(graph, unused, constants, levels)
+    for node, reads, writes, weight in chosen:
+        if weight is not None:
+            out = grids[writes] if writes in given else None
+            rounded.add(node, weight, grids.get(reads[0]) if reads else None, out)
     for name, pair in given.items():
         if pair.own:  # the producer writes under another name, and the model's output keeps its own
             for node in graph.node:
@@ -234,42 +237,58 @@ def _grids(graph: GraphProto, ranges: Mapping[str, Range]) -> dict[str, tuple[fl
     return found
 
 
-def _rounded(
-    graph: GraphProto, unused: Unused, node: NodeProto, weight: tuple[str, list[int]],
-    constants: Mapping[str, Any], grid: tuple[float, int] | None, done: dict[tuple[str, int], str],
-    given: Mapping[tuple[str, int], Levels],
-) -> None:  # fmt: skip
-    """Replace a product's weight and its bias by integers that are dequantized. done: the result for each weight and
-    axis of outputs."""
-    from onnx import numpy_helper
+class _Rounded:
+    """Replaces the weights and the biases of products by integers that are dequantized. chosen: the integers of
+    weights, by name and axis of outputs; done: (the result, its scales) of each weight and axis of outputs."""
 
-    name, axes = weight
-    w = numpy_helper.to_array(constants[name])
-    flags = {a.name: a.i for a in node.attribute if a.type == 2}
-    axis = PRODUCTS[node.op_type]
-    if node.op_type == "MatMul":
-        axis = w.ndim - 1
-    elif flags.get("transB") or (node.op_type == "ConvTranspose" and flags.get("group", 1) != 1):
-        axis = 0
-    own = axes[axis]  # the outputs' axis in the initializer
-    key = name, own
-    levels, scale = levels_of(w, own, given.get(key))
-    if key not in done:
-        again = any(held == name for held, _ in done)  # along another axis
-        done[key] = _constant(graph, unused, f"{name}_{own}" if again else name, levels, scale, own)
-    reader = node if node.input[1] == name else next(n for n in graph.node if node.input[1] in n.output)
-    reader.input[:] = [done[key] if n == name else n for n in reader.input]
-    factor = next((a.f for a in node.attribute if a.name in ("alpha", "beta")), 1.0)
-    bias = node.input[2] if len(node.input) > 2 else ""
-    if bias not in constants or grid is None or factor != 1.0:
-        return
-    b = numpy_helper.to_array(constants[bias]).astype(np.float64)
-    both = scale.astype(np.float64) * grid[0]
-    steps = np.rint(b / both) if b.shape == both.shape else None
-    if steps is None or np.abs(steps).max(initial=0) >= 1 << 30:
-        return
-    held = f"{bias}_of_{node.output[0]}"  # of one node, because its scale is its input's, too
-    node.input[2] = _constant(graph, unused, held, steps.astype(np.int32), both.astype(np.float32), 0)
+    def __init__(
+        self, graph: GraphProto, unused: Unused, constants: Mapping[str, Any], chosen: Mapping[tuple[str, int], Levels]
+    ) -> None:
+        self.graph, self.unused, self.constants, self.chosen = graph, unused, constants, chosen
+        self.done: dict[tuple[str, int], tuple[str, Any]] = {}
+
+    def add(
+        self, node: NodeProto, weight: tuple[str, list[int]], grid: tuple[float, int] | None,
+        out: tuple[float, int] | None,
+    ) -> None:  # fmt: skip
+        """Those of a product. grid: of what it reads; out: of what it gives, None for floats."""
+        from onnx import numpy_helper
+
+        name, axes = weight
+        w = numpy_helper.to_array(self.constants[name])
+        flags = {a.name: a.i for a in node.attribute if a.type == 2}
+        axis = PRODUCTS[node.op_type]
+        if node.op_type == "MatMul":
+            axis = w.ndim - 1
+        elif flags.get("transB") or (node.op_type == "ConvTranspose" and flags.get("group", 1) != 1):
+            axis = 0
+        own = axes[axis]  # the outputs' axis in the initializer
+        bias = node.input[2] if len(node.input) > 2 else ""
+        added = numpy_helper.to_array(self.constants[bias]).astype(np.float64) if bias in self.constants else None
+        key = name, own
+        if key not in self.done:
+
+            def coarser(rows: Any, scales: Any) -> Any:
+                whole = added if added is not None and added.shape == scales.shape else None
+                return scales if grid is None else short_scales(rows, scales, grid, out and out[0], whole)
+
+            levels, scale = levels_of(w, own, self.chosen.get(key), coarser)
+            again = any(held == name for held, _ in self.done)  # along another axis
+            stem = f"{name}_{own}" if again else name
+            self.done[key] = _constant(self.graph, self.unused, stem, levels, scale, own), scale
+        result, scale = self.done[key]
+        reader = node if node.input[1] == name else next(n for n in self.graph.node if node.input[1] in n.output)
+        reader.input[:] = [result if n == name else n for n in reader.input]
+        factor = next((a.f for a in node.attribute if a.name in ("alpha", "beta")), 1.0)
+        if added is None or grid is None or factor != 1.0:
+            return
+        both = scale.astype(np.float64) * grid[0]
+        steps = np.rint(added / both) if added.shape == both.shape else None
+        if steps is None or np.abs(steps).max(initial=0) >= 1 << 30:
+            return
+        held = f"{bias}_of_{node.output[0]}"  # of one node, because its scale is its input's, too
+        whole = steps.astype(np.int32)
+        node.input[2] = _constant(self.graph, self.unused, held, whole, both.astype(np.float32), 0)
 
 
 def _constant(graph: GraphProto, unused: Unused, name: str, levels: Any, scale: Any, axis: int) -> str:

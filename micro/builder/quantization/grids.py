@@ -10,15 +10,20 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from math import inf, log
+from typing import Any
 
 import numpy as np
 from emberlet.errors import UnsupportedError
 from emberlet.host.quantization.calibration import Range
+from emberlet.host.quantization.multipliers import short_scales
+from numpy.typing import NDArray
 
 from ..functions import COMPARED, Chain, apply
 from ..graph import Graph, Grid, Reshape, renamed
 from ..kernels.arg import Arg
 from ..kernels.constant import Constant
+from ..kernels.depthwise import DepthwiseFloat
+from ..kernels.dot import DotFloat
 from ..kernels.doubled_lstm import DoubledLstmFloat
 from ..kernels.elementwise import BinaryFloat, MapFloat
 from ..kernels.interpolate import Interpolate
@@ -299,6 +304,16 @@ def _of_two(layer: BinaryFloat, grids: list[Grid]) -> Range | None:
     by = {"add": np.add, "sub": np.subtract, "mul": np.multiply}[layer.operation]
     corners = [float(by(x, y)) for x in a for y in b]
     return max(min(corners), layer.low), min(max(corners), layer.high)
+
+
+def coarser(
+    layer: DotFloat | DepthwiseFloat, grids: Mapping[str, Grid]
+) -> Callable[[NDArray[Any], NDArray[Any]], NDArray[Any]] | None:
+    """Gives (weights of each channel, scales) the larger scales that the ONNX file of the same quantized model has."""
+    x, out = grids[layer.inputs[0]], grids[layer.output]
+    if x.bits != 8 or out.bits != 8:
+        return None
+    return lambda rows, scales: short_scales(rows, scales, (x.scale, x.zero), out.scale, layer.bias)
 
 
 def on_grid(chain: Chain, grid: Grid) -> Chain:

@@ -44,7 +44,7 @@ from ..kernels.softmax import Softmax, SoftmaxFloat
 from ..kernels.state import Keep
 from .calibrate import grid_over
 from .floats_only import no_int8_form
-from .grids import bytes_of, clamp_of, on_grid, with_grids
+from .grids import bytes_of, clamp_of, coarser, on_grid, with_grids
 from .indices import MOST_IN_A_BYTE, with_words
 from .quantize16 import Quantizer16, doubled_shape, is_wide, uniform
 from .recurrences import BIAS_ROOM, recurrent
@@ -151,7 +151,7 @@ class Quantizer:
         scale, in steps of the input."""
         known = self.graph.weight_scales.get(layer.name)
         if known is None:
-            return *quantize_weights(layer.weights, least), 0.0
+            return *quantize_weights(layer.weights, least, coarser(layer, self.grids)), 0.0
         return quantize_weights_by(known, layer.weights, least, self._weight_zero(layer))
 
     def _weight_zero(self, layer: DotFloat | DepthwiseFloat) -> int:

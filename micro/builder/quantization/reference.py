@@ -17,6 +17,7 @@ the weights themselves. Every kernel, viper or bytecode, is bit-identical to thi
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -205,16 +206,22 @@ def dequantize(q: npt.NDArray[Any], scale: float, zero: int) -> npt.NDArray[np.f
     return ((q.astype(np.int64) - zero) * scale).astype(np.float32)
 
 
-def quantize_weights(weights: npt.ArrayLike, least: npt.ArrayLike = 0.0) -> tuple[Bytes, Floats]:
+def quantize_weights(
+    weights: npt.ArrayLike, least: npt.ArrayLike = 0.0, coarser: Callable[[Floats, Floats], Floats] | None = None
+) -> tuple[Bytes, Floats]:
     """Weights (channels, …) to bytes around 128 and a scale for each channel; -127..127 is used, -128 is not.
 
-    least: the smallest scale, so that the bias of a channel whose weights are nearly zero fits. Weights and scales are
-    rounded to float32 first, as ONNX files store them: the bytes are those of the file.
+    least: the smallest scale, so that the bias of a channel whose weights are nearly zero fits. coarser: gives larger
+    scales for (weights of each channel, scales). Weights and scales are rounded to float32 first, as ONNX files store
+    them: the bytes are those of the file.
     """
     w = np.asarray(weights, np.float32).astype(np.float64)
     flat = np.abs(w.reshape(len(w), -1)).max(1, initial=0)
     scale = (flat / 127).astype(np.float32).astype(np.float64)
-    scale = np.maximum(np.where(scale > 0, scale, 1.0), least)
+    scale = np.where(scale > 0, scale, 1.0)
+    if coarser is not None:
+        scale = coarser(w.reshape(len(w), -1), scale).astype(np.float64)
+    scale = np.maximum(scale, least)
     q = np.rint(w / scale.reshape(-1, *[1] * (w.ndim - 1)))
     return (np.clip(q, -127, 127) + ZERO).astype(np.uint8), scale
 
