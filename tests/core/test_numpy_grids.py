@@ -57,6 +57,8 @@ PROGRAMS: dict[str, Callable[[Any], Any]] = {
     "without a zero point": lambda x: F.dequantize_linear(F.quantize_linear(x, SCALE), SCALE),
     "by another scale": lambda x: rounded(rounded(x), OTHER),
     "by another zero point": lambda x: F.dequantize_linear(F.quantize_linear(x, SCALE, 128), SCALE, 4),
+    "of a gelu": lambda x: rounded(F.gelu(x)),
+    "of a gelu by tanh, moved": lambda x: rounded(F.gelu(x * 3, approximate="tanh").reshape((-1,)), OTHER, 9),
     "the same again": lambda x: rounded(rounded(x)),
     "the same as other integers": lambda x: rounded(rounded(x, zero=100), zero=100, dtype="int8"),
     "moved": lambda x: rounded(rounded(x).reshape((3, -1)).permute(1, 0)),
@@ -291,3 +293,8 @@ def test_a_scale_that_weights_cannot_take_stays_apart() -> None:
 
     x = emberlet.asarray(np.float32([[1, 1], [0, 2]]), backend="numpy")
     np.testing.assert_allclose(np.asarray(compile(product, x)(x)), [[0], [-1e-15]], rtol=1e-6)
+
+
+def test_a_gelu_takes_the_scale_of_what_is_rounded() -> None:
+    plain, before = (steps(f) for f in (F.gelu, lambda x: rounded(F.gelu(x))))
+    assert before.count("multiply") == plain.count("multiply")  # by SCALE behind the rounding, not by a half before it

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from ....backend import get_backend
+from ....tensor import Tensor
 from ..elementwise import clipping
 from ..storage import WIDE, Array
 from .layout import gapless
@@ -116,8 +118,15 @@ def log_softmax(w: Writer, call: Call) -> Any:
     return None
 
 
+def gelu_over(x: Tensor, approximate: str, divisor: float) -> Tensor:
+    """gelu(x, approximate) / divisor of float32."""
+    backend = get_backend("numpy")
+    return backend.binary("div", backend.gelu(x, approximate), backend.full((), divisor, x.dtype))
+
+
 def gelu(w: Writer, call: Call) -> Any:
-    x, approximate = call.args
+    """Lowers `gelu` and `gelu_over`: half of a number by another is it by twice that, to the same bits."""
+    x, approximate, *divisor = call.args
     if not _plain(x) or w.array(x).dtype != np.float32:
         return False
     array, one = w.array(x), np.float32
@@ -134,7 +143,11 @@ def gelu(w: Writer, call: Call) -> Any:
         _erf(w, bend, bend)
     w.map(np.add, bend, one(1), bend)
     w.map(np.multiply, bend, array, bend)
-    w.map(np.multiply, bend, one(0.5), w.out_over(call.results[0], call, x))
+    out = w.out_over(call.results[0], call, x)
+    if divisor:
+        w.map(np.true_divide, bend, one(2 * divisor[0]), out)
+    else:
+        w.map(np.multiply, bend, one(0.5), out)
     return None
 
 

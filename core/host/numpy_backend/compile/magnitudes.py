@@ -87,7 +87,7 @@ class _Magnitudes:
         if call.op == "layer_norm":
             return self._normalized(call.args, depth)
         if call.op == "gelu":
-            return self.of(call.args[0], depth) * _SLACK
+            return self.of(call.args[0], depth) * _SLACK / (call.args[2] if len(call.args) > 2 else 1)
         if call.op == "dot_product_attention":
             return self._attended(depth, *call.args)
         unary = call.op == "unary" and call.args[0] in ("tanh", "erf")

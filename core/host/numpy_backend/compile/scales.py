@@ -16,6 +16,7 @@ from ....backend import get_backend
 from ....backend.tracing import Trace
 from ....dtypes import float32
 from ....tensor import Tensor
+from .activations import gelu_over
 from .exact_sums import EXACT
 from .joined import split_joined
 from .magnitudes import FINITE, largest
@@ -94,6 +95,9 @@ class _Scales:
             self.factors[product] = 1 / scale
             if shift is not None:
                 shift.args = ("add", shift.args[1], _times(shift.args[2], 1 / scale))
+            grid.args = (source, low, high)
+        elif product is not None and product.op == "gelu" and not product.keywords and source.dtype is float32:
+            product.method, product.args = gelu_over, (*product.args, scale)
             grid.args = (source, low, high)
         elif source is not divided.args[1]:
             divided.args = ("div", source, divided.args[2])
