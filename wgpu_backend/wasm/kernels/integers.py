@@ -15,6 +15,7 @@ from ...lower.contraction import problem
 from ..assembler import i32, i32x4, memory, op
 from . import split
 from .contraction import Contraction, _rows_of_tiles
+from .contraction.tiles import NEAR
 from .emitter.numbers import size
 from .levels import bare, offset_load
 from .nest import begin, finish
@@ -27,10 +28,11 @@ from .tail import LINE
 WIDTH = 8
 PAIR = 2
 ORDER = (1, 3, 0, 2)  # from (panels, pairs, WIDTH, 2) to (pairs, 2, panels, WIDTH), which is (terms, columns)
+_LOADING = 0.5  # rows whose products take as long as loading the columns, in long vectors: multiplying is the limit
 _WIDE = 8  # vectors of columns of a single row, whose right operand is not copied
 MOST_ROWS = 8  # of a tile: more take twice as long to compile, since what follows the sums is long, and no less to run
 FEW_ROWS = 5  # of a tile of vectors of four: a product takes a register beside its operands, and x86 has 16 in all
-_MANY_TILES = 64  # to some of which widening a panel is little
+_MANY_TILES = 64  # to some of which fetching or widening a panel is little
 _MANY_PANELS = 64  # to some of which packing the left operand is little
 
 
@@ -70,20 +72,26 @@ def panels_of(weight):
     return stored if weight.shape == (PAIR * pairs, panels * width) else None
 
 
-def packed_products(tile, sums, left_at, line, count, step, add):
+def packed_products(tile, sums, left_at, line, count, step, add, load=None):
     """Add the products of a tile of packed operands: `count` words of 32 bits in each row of the left one, `line` bytes
-    apart from `left_at` on, by panels of the right one, `step` bytes a word. add: (sum, left, right), vectors."""
+    apart from `left_at` on, by panels of the right one, `step` bytes a word. add: (sum, left, right), vectors. load:
+    (local with an address, n), vector n of the panel from there on, where it is not stored as it is multiplied."""
     e, f, vectors = tile.e, tile.f, tile.vectors
     a, b = f.local("i32"), f.local("i32")
     f.set(a, left_at)
     f.set(b, tile.packed)
+
+    def plain(at, n):
+        return memory("v128.load", f.get(at), offset=4 * tile.lanes * n)
+
+    load = load or plain
     unroll = 1 if tile.unrolled == 1 else 4 if count % 4 == 0 else 2 if count % 2 == 0 else 1
     e.loop("depth", count, unroll)
     right = [f.local("v128") for _ in range(vectors)]
     left = f.local("v128")
     for u in range(unroll):
         for v in range(vectors):
-            f.set(right[v], memory("v128.load", f.get(b), offset=4 * tile.lanes * (u * vectors + v)))
+            f.set(right[v], load(b, u * vectors + v))
         for r in range(tile.rows):
             f.set(left, memory("v128.load32_splat", f.get(a), offset=4 * u + r * line))
             for v in range(vectors):
@@ -114,10 +122,13 @@ class _Integers(Pairs, Contraction):
 
     def __init__(self, item, stored, what, options):
         Contraction.__init__(self, item, stored, what, options)
-        self.rows = _rows_of_tiles(what.rows, min(options.rows, FEW_ROWS if self.lanes == 4 else MOST_ROWS))
+        if self.lanes == 4:
+            self.rows = _rows_of_tiles(what.rows, min(options.rows, FEW_ROWS))
+        else:
+            self.rows = _rows_of_tiles(what.rows, min(options.rows, MOST_ROWS), _LOADING)
         # LLVM adds the products of several steps to each other before it adds them to the sums, and runs out of
         # registers.
-        self.unrolled = 1 if options.backend == "native" else 4
+        self.unrolled = 1 if options.backend == "native" and self.rows > 1 else 4
         self.many = 2 * self.lanes  # numbers of 16 bits in a vector: eight, or more in longer ones
         self.taps = what.inner[1:]
         self.channels = what.inner[0]
@@ -128,7 +139,8 @@ class _Integers(Pairs, Contraction):
         self.panels = self._stored_panels()
         one = not is_open(what.rows) and what.rows == 1
         self.direct = self.panels is None and one
-        self.in_place = self.panels is not None and one
+        # Longer vectors of bytes are widened as fast as vectors of int16 are loaded; with four, that takes longer.
+        self.in_place = self.panels is not None and (one or self.lanes > 4)
         if self.direct and what.columns >= self.lanes * _WIDE:
             self.vectors = _WIDE
 
@@ -137,7 +149,7 @@ class _Integers(Pairs, Contraction):
 
     def _share(self, panels):
         """As in Contraction; but threads that share panels all pack the whole left operand, and those that share the
-        tiles of stored panels only widen these."""
+        tiles of stored panels only fetch or widen these."""
         Contraction._share(self, panels)
         if self.shared == 1 and self.left_copy is None and typical(self.what.rows) > 1 and panels < _MANY_PANELS:
             self.f.repeats = True
@@ -204,10 +216,11 @@ class _Integers(Pairs, Contraction):
         width = self.lanes * self.vectors
         panels = (what.columns + width - 1) // width
         self.panel_bytes = self.pairs * width * 4
+        self.stored_bytes = self.panel_bytes // 2  # of a panel in a file
         whole = 4 * self.lanes
         self.left_bytes = ((self.rows if by_tile else what.rows) * self.line + whole - 1) // whole * whole
         in_place = self.direct or self.in_place
-        together = panels if in_place else self._together(panels)
+        self.together = together = panels if self.direct else self._together(panels)
         f.scratch = self.left_bytes + (0 if in_place else together * self.panel_bytes)
         self.packed_left = e.addresses["scratch"]
         self.left_copy = self.packed_left if by_tile else None
@@ -229,11 +242,21 @@ class _Integers(Pairs, Contraction):
         e.close()
         return finish(e, name, slots)
 
+    def _together(self, panels):
+        """How many panels a block has: those that several tiles read in place stay in the L1 cache."""
+        if not self.in_place:
+            return Contraction._together(self, panels)
+        if self.rows == 1:
+            return panels
+        return max(1, min(panels, NEAR // self.stored_bytes - 1))
+
     def _open_panel(self, first, last):
         Contraction._open_panel(self, first, last)
         if self.panels is not None:
-            place = op("i32.mul", self.e.counters["panel"][0], i32(self.panel_bytes // 2))
+            place = op("i32.mul", self.e.counters["panel"][0], i32(self.stored_bytes))
             self.stored = self.f.let(op("i32.add", self.e.addresses[self.panels[0]], place))
+            if self.in_place:
+                self.packed = self.stored
 
     # -- tiles ----------------------------------------------------------------------------------------------------
 
@@ -245,33 +268,27 @@ class _Integers(Pairs, Contraction):
         if self.direct:
             self._row(first_row)
             return
+        self._fetch_panel(first_row)
+        self._fetch_results(first_row)
         sums = self._zeros()
+        step, load = 4 * self.lanes * self.vectors, None
         if self.in_place:
-            self._add_panel(sums[0])
-            self._store_tile(first_row, sums)
-            return
-        step = 4 * self.lanes * self.vectors
+            step, load = step // 2, self._of_panel
         left = self.left_copy
         if left is None:
             left = op("i32.add", self.packed_left, op("i32.mul", first_row, i32(self.line)))
-        packed_products(self, sums, left, self.line, self.pairs, step, self._add_product)
+        packed_products(self, sums, left, self.line, self.pairs, step, self._add_product, load)
         self._store_tile(first_row, sums)
 
-    def _add_panel(self, sums):
-        """Add the products of the only row and a stored panel, which is read in place."""
-        e, f = self.e, self.f
-        a, b, left = f.local("i32"), f.local("i32"), f.local("v128")
-        f.set(a, self.packed_left)
-        f.set(b, self.stored)
-        many = 4 if self.pairs % 4 == 0 else 1
-        e.loop("pair", self.pairs, many)
-        for u in range(many):
-            f.set(left, memory("v128.load32_splat", f.get(a), offset=4 * u))
-            for v in range(2):
-                self._add_product(sums[v], f.get(left), self._of_panel(b, 2 * u + v))
-        f.set(a, op("i32.add", f.get(a), i32(4 * many)))
-        f.set(b, op("i32.add", f.get(b), i32(4 * self.lanes * many)))
-        e.close()
+    def _fetch_panel(self, first_row):
+        """Fetch this tile's share of the stored panel that the next block has in this one's place."""
+        f, rows = self.f, typical(self.what.rows)
+        if not self.in_place or rows <= self.rows:
+            return
+        share = (self.stored_bytes + rows - 1) // rows
+        ahead = f.let(op("i32.add", self.packed, op("i32.mul", first_row, i32(share))))
+        for at in range(0, share * self.rows, LINE):
+            f.do(memory("v128.prefetch", ahead, offset=self.together * self.stored_bytes + at))
 
     def _row(self, first_row):
         """Sum and store a part of the only row, reading the right operand in place."""

@@ -61,14 +61,14 @@ def float_panels_of(weight):
     return stored if weight.shape == (terms, panels * WIDTH) else None
 
 
-def _rows_of_tiles(rows, most):
+def _rows_of_tiles(rows, most, loading=2):
     """How many rows a tile has, at most `most`: few should be computed twice, and loading the columns takes as long as
-    two rows."""
+    `loading` rows."""
     if is_open(rows):
         return most
-    best, least = 1, 3 * rows
+    best, least = 1, (1 + loading) * rows
     for n in range(2, min(most, rows) + 1):
-        cost = (rows + n - 1) // n * (n + 2)
+        cost = (rows + n - 1) // n * (n + loading)
         if cost <= least:
             best, least = n, cost
     return best

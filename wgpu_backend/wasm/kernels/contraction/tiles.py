@@ -135,6 +135,20 @@ class Tiles:
                 f.set(s, f32x4(0.0))
         return sums
 
+    def _fetch_results(self, first_row):
+        """Fetch the lines that a tile's results will be written to, where these are beyond the caches: a store waits
+        for its line."""
+        e, f, what = self.e, self.f, self.what
+        if self.lanes == 4 or not fixed(what) or 4 * what.rows * what.columns < FAR:
+            return
+        for r in range(self.rows):
+            e.block()
+            e.bind("row", f.let(op("i32.add", first_row, i32(r))))
+            e.bind("column", self.first_column)
+            at, offset = e.address("out", self.store, self.low.slots.result.word)
+            f.do(memory("v128.prefetch", f.let(at), offset=offset))
+            e.close()
+
     def _store_tile(self, first_row, sums):
         """Apply the epilogue to the sums of a tile and store them."""
         e, f = self.e, self.f
