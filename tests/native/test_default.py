@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 from emberlet import functional as F
 from emberlet import nn
-from emberlet.errors import BackendError, EmberletError, ShapeError
+from emberlet.errors import BackendError, EmberletError, IndexingError, ShapeError
 from emberlet.host.numpy_backend.compile import Compiled as NumpyCompiled
 from emberlet.wgpu_backend.llvm import engine, or_numpy, processor
 
@@ -119,6 +119,43 @@ def test_token_ids_and_masks_are_taken_by_machine_code() -> None:
     for y, want in zip(found, model(*[emberlet.asarray(x, backend="numpy") for x in given]), strict=True):
         np.testing.assert_array_equal(y, np.asarray(want))
     assert fast.chosen == "native"
+
+
+@pytest.mark.parametrize("backend", [None, "native"])
+def test_indices_and_empty_states_are_taken_in_each_call(backend: str | None) -> None:
+    table = np.random.default_rng(1).standard_normal((9, 4)).astype(np.float32)
+
+    def model(ids: Any, past: Any) -> Any:
+        return F.concat((past, F.take(emberlet.asarray(table, device=ids.backend), ids, 0)), 0), ids > 3
+
+    fast: Any = Of(model).compile(backend=backend)
+    past = np.zeros((0, 4), np.float32)
+    for ids in ([1, 2, 8], [1, 2, 9], [-9, 0, 3], [0, -10, 0], [4, 5, 6]):
+        given = np.array(ids)
+        if max(ids) > 8 or min(ids) < -9:
+            with pytest.raises(IndexingError, match=f"{max(ids, key=abs)} is outside axis 0 of length 9"):
+                fast(given, past)
+            continue
+        for now in (given, emberlet.asarray(given, backend="numpy"), np.repeat(given, 2)[::2]):
+            rows, large = (np.asarray(y) for y in fast(now, past))
+            np.testing.assert_array_equal(rows, table[given])
+            np.testing.assert_array_equal(large, given > 3)
+    assert np.asarray(fast(given, np.ones((2, 4), np.float32))[0]).shape == (5, 4)
+
+
+@pytest.mark.parametrize("backend", [None, "native"])
+def test_integers_beyond_32_bits_are_noticed_in_later_calls(backend: str | None) -> None:
+    fast: Any = Of(lambda x: x > 3).compile(backend=backend)
+    for _ in range(2):
+        assert np.asarray(fast(np.array([3, 4]))).tolist() == [False, True]
+    large = np.array([3, 1 << 32])
+    if backend:
+        with pytest.raises(BackendError, match="beyond 32 bits"):
+            fast(large)
+        return
+    with pytest.warns(UserWarning, match="64-bit integers beyond"):
+        assert np.asarray(fast(large)).tolist() == [False, True]
+    assert fast.chosen == "numpy"
 
 
 @pytest.mark.parametrize("kind", REFUSED)

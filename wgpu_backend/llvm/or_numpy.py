@@ -197,9 +197,12 @@ def _in_range(bound: list[Any]) -> None:
     """Raise BackendError for 64-bit integers that a plan does not count on."""
     for i, x in enumerate(bound):
         if isinstance(x, Tensor) and x.dtype in (dtypes.int64, dtypes.uint64) and x.size:
-            found = np.frombuffer(x.backend.to_bytes(x), numpy_dtype(x.dtype))
-            if found.max() > MOST or found.min() < -MOST:
+            if not _is_in_range(np.frombuffer(x.backend.to_bytes(x), numpy_dtype(x.dtype))):
                 raise BackendError(f"input {i} holds 64-bit integers beyond {MOST}")
+
+
+def _is_in_range(x: Any) -> bool:
+    return bool(x.max() <= MOST and x.min() >= -MOST)
 
 
 def _moved(x: Tensor, backend: Any) -> Tensor:
@@ -219,6 +222,9 @@ class _Short(ShortCalls):
         for root, (at, _) in zip(planned.roots, places, strict=True):
             found = np.frombuffer(memory, SAME[root.word], root.count, at).reshape(root.shape)
             self._results.append((found, numpy_dtype(root.dtype), root.dtype))
+
+    def holds(self, x: Any) -> bool:
+        return _is_in_range(x)
 
     @staticmethod
     def returns(root: Any) -> bool:
