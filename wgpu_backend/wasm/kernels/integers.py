@@ -28,7 +28,6 @@ from .tail import LINE
 WIDTH = 8
 PAIR = 2
 ORDER = (1, 3, 0, 2)  # from (panels, pairs, WIDTH, 2) to (pairs, 2, panels, WIDTH), which is (terms, columns)
-_LOADING = 0.5  # rows whose products take as long as loading the columns, in long vectors: multiplying is the limit
 _WIDE = 8  # vectors of columns of a single row, whose right operand is not copied
 MOST_ROWS = 8  # of a tile: more take twice as long to compile, since what follows the sums is long, and no less to run
 FEW_ROWS = 5  # of a tile of vectors of four: a product takes a register beside its operands, and x86 has 16 in all
@@ -122,10 +121,8 @@ class _Integers(Pairs, Contraction):
 
     def __init__(self, item, stored, what, options):
         Contraction.__init__(self, item, stored, what, options)
-        if self.lanes == 4:
-            self.rows = _rows_of_tiles(what.rows, min(options.rows, FEW_ROWS))
-        else:
-            self.rows = _rows_of_tiles(what.rows, min(options.rows, MOST_ROWS), _LOADING)
+        most = min(options.rows, FEW_ROWS if self.lanes == 4 else MOST_ROWS)
+        self.rows = _rows_of_tiles(what.rows, most, self.lanes)
         # LLVM adds the products of several steps to each other before it adds them to the sums, and runs out of
         # registers.
         self.unrolled = 1 if options.backend == "native" and self.rows > 1 else 4

@@ -20,13 +20,14 @@ from ..nest import begin, finish
 from ..runs import runs
 from ..tail import LINE, tail
 from .packing import Packing
-from .tiles import FAR, Tiles, fixed
+from .tiles import FAR, NEAR, Tiles, fixed
 
 ROWS = 6  # rows of a tile: with two vectors of columns, 12 sums, 2 columns and 1 row fill 15 of x86's registers
 VECTORS = 2
 PAGE = 1 << 12  # bytes
 BLOCK_BYTES = 1 << 17  # bytes of panels that are processed together, four times as many where vectors are longer
 _FEWER_ROWS = 13
+_FETCHED = 1 << 17  # bytes of a matrix, from which on it is fetched
 _PANELS = 4  # that threads share well
 
 # Files hold constant matrices in panels of WIDTH columns (../writer.py), which are read in place.
@@ -61,11 +62,12 @@ def float_panels_of(weight):
     return stored if weight.shape == (terms, panels * WIDTH) else None
 
 
-def _rows_of_tiles(rows, most, loading=2):
+def _rows_of_tiles(rows, most, lanes=4):
     """How many rows a tile has, at most `most`: few should be computed twice, and loading the columns takes as long as
-    `loading` rows."""
+    two rows, or with vectors of eight half of one, since multiplying is the limit there."""
     if is_open(rows):
         return most
+    loading = 0.5 if lanes == 8 else 2
     best, least = 1, (1 + loading) * rows
     for n in range(2, min(most, rows) + 1):
         cost = (rows + n - 1) // n * (n + loading)
@@ -101,7 +103,7 @@ class Contraction(Packing, Tiles):
         self.result, self.store = low.place(
             what.out(self.grid, self.row, self.column), low.round(value, self.node.dtype)
         )
-        self.rows = _rows_of_tiles(what.rows, options.rows if options else ROWS)
+        self.rows = _rows_of_tiles(what.rows, options.rows if options else ROWS, self.lanes)
         self.vectors = VECTORS if typical(what.columns) >= 2 * self.lanes else 1
         self.in_panels = None  # the slot of panels that the right operand consists of, if it is stored so
         self.left_copy = None  # the address of a tile's rows, if they are copied
@@ -148,13 +150,14 @@ class Contraction(Packing, Tiles):
         self.term_bytes = 4 * width  # bytes of a panel for each term
         self.panel_bytes = what.depth() * self.term_bytes
         # Process as many panels together as fit the L2 cache; a tile's rows then stay in the L1 cache.
-        together = panels if self.direct else self._together(panels)
+        self.together = together = panels if self.direct else self._together(panels)
+        self.fetches = not in_place and self._fetches() and together < panels
         self.f.scratch = 0 if in_place else together * self.panel_bytes
         self.runs = None
         if not in_place and e.coefficient(self.right.attr[1], "column") is None:
             self.runs = runs(self)
             if self.runs and self.runs.step > 1:  # which takes a register that all else is computed around
-                self.rows = _rows_of_tiles(what.rows, min(self.rows, _FEWER_ROWS))
+                self.rows = _rows_of_tiles(what.rows, min(self.rows, _FEWER_ROWS), self.lanes)
         self.tail = tail(self)
         room = self.rows * (4 * what.depth() + LINE) if self._collides() and typical(together) > 1 else 0
         self._share(panels)
@@ -174,8 +177,11 @@ class Contraction(Packing, Tiles):
         return finish(e, name, slots)
 
     def _together(self, panels):
-        """How many panels a block has."""
+        """How many panels a block has. While one is fetched, it stays in the L1 cache, or where rows lie on pages of
+        their own, in half of the L2 cache: each page is then looked up once for several panels."""
         room = BLOCK_BYTES if self.lanes == 4 else 4 * BLOCK_BYTES
+        if self._fetches():
+            room = BLOCK_BYTES if self._is_far() else NEAR
         return max(1, min(typical(panels), room // typical(self.panel_bytes)))
 
     def _share(self, panels):
@@ -336,6 +342,19 @@ class Contraction(Packing, Tiles):
         read it twice takes longer than to copy it."""
         columns = typical(self.what.columns)
         return 4 * columns >= PAGE and 4 * columns * typical(self.what.depth()) >= FAR
+
+    def _fetches(self):
+        """Whether tiles fetch the next block's columns: a matrix of which neighbors in a column lie far from each
+        other, and too large to be in a near cache."""
+        e, what = self.e, self.what
+        if type(self) is not Contraction or self.lanes == 4 or len(what.inner) > 1 or not fixed(what):
+            return False
+        (slot, index), depth = self.right.attr, what.depth()
+        if e.coefficient(index, "column") != 1 or e.coefficient(index, "k0") is None:
+            return False
+        if self.low.slots.types[slot] != "f32":
+            return False
+        return what.rows > self.rows and 4 * what.rows * depth <= FAR and 4 * what.columns * depth >= _FETCHED
 
     def _by_rows(self):
         """Whether the panels of a block are copied together, row by row: each row of a far matrix lies on pages of its

@@ -22,6 +22,8 @@ class Tiles:
     def _tile(self, first_row):
         """Sum and store a tile."""
         e, f, what = self.e, self.f, self.what
+        if self.fetches:
+            self._fetch_columns(first_row)
         sums = self._zeros()
         a, b, step = self._pointers(first_row)
         depth = what.depth()
@@ -134,6 +136,29 @@ class Tiles:
             for s in line:
                 f.set(s, f32x4(0.0))
         return sums
+
+    def _fetch_columns(self, first_row):
+        """Fetch this tile's share of the next block: some of its rows, each as long as a block."""
+        e, f, what, many = self.e, self.f, self.what, self.together
+        slot, index = self.right.attr
+        line = 4 * e.coefficient(index, "k0")
+        width = self.lanes * self.vectors
+        parts = (what.rows + self.rows - 1) // self.rows * many
+        share = (what.depth() + parts - 1) // parts
+        first = e.counters["block"][0]
+        e.block()
+        e.bind("column", f.let(op("i32.mul", op("i32.add", first, i32(many)), i32(width))))
+        part = op("i32.mul", op("i32.div_u", first_row, i32(self.rows)), i32(many))
+        part = op("i32.add", part, op("i32.sub", e.counters["panel"][0], first))
+        e.bind("k0", f.let(op("i32.mul", part, i32(share))))
+        at, offset = e.address(slot, index, "f32")
+        at = f.let(at)
+        e.loop("fetched", share)
+        at = f.let(op("i32.add", at, op("i32.mul", e.counters["fetched"][0], i32(line))))
+        for n in range(0, 4 * many * width, LINE):
+            f.do(memory("v128.prefetch", at, offset=offset + n))
+        e.close()
+        e.close()
 
     def _fetch_results(self, first_row):
         """Fetch the lines that a tile's results will be written to, where these are beyond the caches: a store waits
