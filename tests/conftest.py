@@ -6,11 +6,13 @@ import gc
 import os
 import signal
 import tempfile
+import zlib
 from collections.abc import Generator
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from emberlet import functional as F
+from hypothesis import HealthCheck, settings
 from support import draws, exact_sums
 
 from tools import components, micropython
@@ -42,7 +44,9 @@ def pytest_configure(config: pytest.Config) -> None:
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     # An example may be the first to import something, and the machine may be busy.
-    settings.register_profile("untimed", settings(settings.default, deadline=None))
+    by_chance = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
+    spared = [*by_chance, HealthCheck.function_scoped_fixture]
+    settings.register_profile("untimed", settings(settings.default, deadline=None, suppress_health_check=spared))
     settings.load_profile("untimed")
     config.addinivalue_line("markers", "needs(*components): skip, or fail in CI, where one of these is not installed")
 
@@ -60,6 +64,7 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
+    F.manual_seed(zlib.crc32(item.nodeid.encode()))  # weights of layers are the same in each run
     for marker in item.iter_markers("needs"):
         for component in marker.args:
             require(component)

@@ -68,7 +68,7 @@ class Port:
         files: Iterable[str | Path] = (),
         cwd: str | Path | None = None,
         env: Mapping[str, str] | None = None,
-        timeout: float = 120,
+        timeout: float = 600,
     ) -> Result:
         """Run a script to its end.
 

@@ -121,7 +121,7 @@ def test_connections_with_requests_are_bounded(
         connection = socket.create_connection(("localhost", server.server_port), 10)
         connection.sendall(b"POST / HTTP/1.1\r\nHost: localhost\r\n\r\n")
         busy.append(connection)
-        assert begun.acquire(timeout=10)
+        assert begun.acquire(timeout=300)
     try:
         assert _get(server, "/a.txt").status == 503
     finally:

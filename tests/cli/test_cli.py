@@ -95,13 +95,13 @@ def bare(*commands: list[str]) -> subprocess.CompletedProcess[str]:
         "from emberlet.host.cli import main\n"
         f"for command in {commands!r}: assert main(command) == 2, command\n"
     )
-    return python("-c", script, timeout=60)
+    return python("-c", script)
 
 
 def test_the_command_line_starts_without_any_dependency():
     script = "import sys\nsys.modules['numpy'] = sys.modules['wgpu'] = None\nfrom emberlet.host.cli import main\n"
     script += "assert main(['devices']) == 0\n"
-    ended = python("-c", script, timeout=60)
+    ended = python("-c", script)
     assert ended.returncode == 0, ended.stderr
     assert 'numpy: not installed: install the extra "emberlet[numpy]" (docs/install.md)' in ended.stdout
 
@@ -136,7 +136,7 @@ def test_characters_that_a_terminal_cannot_show_never_end_a_command(encoding, er
         "print('3 \xd7 4 \u2026 5 \xb5s \u2192 \u6a21')\n"
     )
     environment = {**os.environ, "PYTHONIOENCODING": f"{encoding}:{errors}"}
-    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, env=environment, timeout=60)
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, env=environment)
     assert ended.returncode == 0, ended.stderr
     said = ended.stdout.decode(encoding)
     for shown, plain in (("×", "x"), ("…", "..."), ("µ", "u"), ("→", "->"), ("模", "?")):
@@ -153,7 +153,7 @@ def test_in_the_locale_c_the_bytes_of_a_files_name_are_printed_as_they_are():
     )
     c = {k: v for k, v in os.environ.items() if not k.startswith(("LC_", "LANG", "PYTHON"))}
     environment = {**c, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
-    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, env=environment, timeout=60)
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, env=environment)
     assert ended.stdout.splitlines() == [b"\xe4x\xff..."], ended.stderr
 
 

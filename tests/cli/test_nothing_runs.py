@@ -14,7 +14,7 @@ def watched(tmp_path: Path, digits: Path, *more: str) -> list[str]:
     trap = tmp_path / "trap"
     hostile_files(tmp_path / "files", trap)
     script = Path(__file__).with_name("watched.py")
-    done = python(script, tmp_path / "files", trap, digits, *more, timeout=240, cwd=tmp_path)
+    done = python(script, tmp_path / "files", trap, digits, *more, cwd=tmp_path)
     assert done.returncode == 0, done.stderr[-2000:]
     assert not (trap.exists() and not more)
     return done.stdout.splitlines()

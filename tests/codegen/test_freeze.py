@@ -25,7 +25,7 @@ from support.onnx_models import assert_same, expected, parse
     st.sets(st.sampled_from(["x", "state", "sr", "gain", "loud", "shape"])),
     st.data(),
 )
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_any_inputs_can_be_frozen(
     batch: int, samples: int, sr: int, gain: float, loud: bool, names: set[str], data: st.DataObject
 ) -> None:

@@ -11,12 +11,12 @@ import pytest
 from emberlet.codegen.generation import translate
 from emberlet.codegen.passes import PASSES, run_passes
 from emberlet.codegen.reader import read_model
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 from support.onnx_models import assert_same, generated, parse
 
-SLOW = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+SLOW = settings(max_examples=25)
 ACTIVATIONS: tuple[tuple[str, list[float]], ...] = (
     ("", []), ("Relu", []), ("Tanh", []), ("Sigmoid", []), ("LeakyRelu", [0.2]), ("Clip", [-0.5, 0.7]),
     ("HardSigmoid", [0.3, 0.4]), ("Relu", [0.5]),

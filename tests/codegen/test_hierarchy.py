@@ -12,7 +12,7 @@ import pytest
 from emberlet import dtypes, get_backend
 from emberlet.codegen import load
 from emberlet.codegen.generation import translate
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from models.index import HERE, Case, cases
 from support.draws import draw
@@ -22,7 +22,7 @@ from support.rows import every
 
 from tools import components
 
-SLOW = settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
+SLOW = settings(max_examples=12)
 BACKENDS = ["numpy", "python", *(["wgpu"] if components.get("gpu-driver").find() else [])]
 
 

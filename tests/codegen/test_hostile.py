@@ -16,7 +16,7 @@ from emberlet.codegen import generate, inspect, load
 from emberlet.codegen.generation import translate
 from emberlet.codegen.onnx_backend import to_array, to_tensor
 from emberlet.errors import EmberletError, ModelError
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from models.index import cases
 from onnx import TensorProto, helper, numpy_helper
@@ -289,7 +289,7 @@ def pool() -> list[onnx.ModelProto]:
     return [*models, *others, *machine_learning.models(), functions(2, 3)]
 
 
-@settings(max_examples=250, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+@settings(max_examples=250, derandomize=True)
 @given(st.integers(0, 1 << 30))
 def test_a_model_made_wrong_is_refused_or_becomes_code(seed: int) -> None:
     source = pool()[seed % len(pool())]

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import onnx
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 from support.onnx_models import generated
@@ -128,7 +128,7 @@ def models(draw: st.DrawFn) -> onnx.ModelProto:
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)])
 
 
-@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
+@settings(max_examples=120, derandomize=True)
 @given(models(), st.integers(0, 100))
 def test_every_pass_together_keeps_the_results(model: onnx.ModelProto, seed: int) -> None:
     random = np.random.default_rng(seed)

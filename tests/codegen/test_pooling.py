@@ -8,12 +8,12 @@ import pytest
 from emberlet.codegen import load
 from emberlet.codegen.passes import PASSES, run_passes
 from emberlet.codegen.reader import read_model
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import numpy_helper
 from support.onnx_models import assert_same, generated, parse
 
-SLOW = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+SLOW = settings(max_examples=40)
 
 
 def pooled(

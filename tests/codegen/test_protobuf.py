@@ -19,6 +19,7 @@ from emberlet.codegen.reader.schema import schemas
 from emberlet.errors import EmberletError
 from models.index import cases
 from onnx import defs
+from support.draws import draw
 
 KINDS = {
     1: "double", 2: "float", 3: "int64", 4: "uint64", 5: "int32", 9: "string", 11: "message", 12: "bytes", 14: "enum",
@@ -96,11 +97,9 @@ def test_every_model_gives_the_same_graph(path, monkeypatch):
 
 
 def test_damaged_files_are_read_or_refused_alike(capsys):
-    seed = random.randrange(1 << 32)
-    print(f"seed {seed}")  # shown where the test fails
-    draw = random.Random(seed)
+    choose = draw(__name__)
     files = [m for c in node_cases().values() if len(m := c.model.SerializeToString()) < 2000]
-    read = sum(assert_read_alike(damaged(draw.choice(files), draw)) for _ in range(3000))
+    read = sum(assert_read_alike(damaged(choose.choice(files), choose)) for _ in range(3000))
     assert 100 < read < 2900
 
 
@@ -220,9 +219,7 @@ def test_code_is_generated_and_run_without_any_library(tmp_path):
         f"load({str(model)!r})\n"
         f"print(made.module.name, len(inspect({str(model)!r})) > 1000)\n"
     )
-    ended = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, encoding="utf-8", timeout=200
-    )
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, encoding="utf-8")
     assert ended.returncode == 0, ended.stderr
     assert ended.stdout.split() == [Path(model).stem + ".py", "True"]
     wanted = tmp_path / "wanted"

@@ -107,7 +107,7 @@ def contents(draw):
     return tensors, draw(st.dictionaries(names, text, max_size=4)), draw(st.dictionaries(names, scalars, max_size=4))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(contents())
 def test_whatever_is_written_is_read_back(given_contents):
     tensors, metadata, scalars = given_contents
@@ -121,7 +121,7 @@ def test_whatever_is_written_is_read_back(given_contents):
         assert entry.start % 256 == 0
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(contents(), st.lists(st.tuples(st.integers(0, 10**6), st.integers(0, 255)), max_size=6), st.integers(0, 10**6))
 def test_a_damaged_file_is_read_or_refused_and_never_anything_else(given_contents, changes, cut):
     tensors, metadata, scalars = given_contents

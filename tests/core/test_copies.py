@@ -307,7 +307,7 @@ def test_a_file_says_its_layout(tmp_path):
 def test_threads_whose_params_initialize_each_other_are_told(size):
     """Each thread makes one Param, whose initializer uses the next one: without the check they wait for ever."""
     params = []
-    begun = threading.Barrier(size, timeout=10)
+    begun = threading.Barrier(size, timeout=300)
     own = threading.local()
 
     def init_of(i):

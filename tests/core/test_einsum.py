@@ -64,7 +64,7 @@ def test_equals_numpy(case: tuple[Any, ...], backend: str) -> None:
     np.testing.assert_allclose(np.asarray(found), np.einsum(equation, *wide), rtol=1e-5, atol=1e-5)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.data())
 def test_equals_numpy_on_random_equations(data: st.DataObject) -> None:
     sizes = {letter: data.draw(st.integers(1, 4), letter) for letter in "abcde"}

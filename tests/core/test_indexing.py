@@ -6,12 +6,12 @@ import emberlet
 import numpy as np
 import pytest
 from emberlet.errors import ArgumentError, DTypeError
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from support.backends import same, tensor
 
-SETTINGS = {"max_examples": 100, "deadline": None, "suppress_health_check": [HealthCheck.function_scoped_fixture]}
+SETTINGS = {"max_examples": 100}
 
 
 def test_iteration_and_length(backend):

@@ -6,12 +6,12 @@ import emberlet
 import numpy as np
 import pytest
 from emberlet.errors import DTypeError
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from support.backends import same, tensor
 
-SETTINGS = {"max_examples": 80, "deadline": None, "suppress_health_check": [HealthCheck.function_scoped_fixture]}
+SETTINGS = {"max_examples": 80}
 arrays = hnp.arrays(np.int32, hnp.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=4),
                     elements=st.integers(-99, 99))  # fmt: skip
 

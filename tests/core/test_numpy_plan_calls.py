@@ -16,7 +16,7 @@ from emberlet.param import Param
 from emberlet.tensor import Tensor
 
 CHOOSE = np.random.default_rng(5)
-SECONDS = 120  # after which a process hangs
+SECONDS = 600  # after which a process hangs
 
 
 def drawn(*shape: int) -> Tensor:

@@ -95,7 +95,7 @@ def damaged(draw):
 
 
 @pytest.mark.filterwarnings("ignore")  # Pillow warns of much that it then reads
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(data=damaged(), pixel_format=st.sampled_from(["RGB", "BGR", "Grayscale"]))
 def test_damaged_pictures_are_read_or_refused(data, pixel_format):
     with pytest.MonkeyPatch.context() as patch:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import emberlet
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from support.backends import INTEGERS, same, tensor
 from support.rows import every
 
-SETTINGS = {"max_examples": 60, "deadline": None, "suppress_health_check": [HealthCheck.function_scoped_fixture]}
+SETTINGS = {"max_examples": 60}
 
 
 @settings(**SETTINGS)

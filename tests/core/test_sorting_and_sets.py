@@ -6,12 +6,12 @@ import emberlet
 import numpy as np
 import pytest
 from emberlet import functional as F
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from support.backends import same, tensor
 
-SETTINGS = {"max_examples": 60, "deadline": None, "suppress_health_check": [HealthCheck.function_scoped_fixture]}
+SETTINGS = {"max_examples": 60}
 numbers = st.sampled_from([0.0, 1.0, 2.0, -1.0, 3.5, np.inf, -np.inf, np.nan])
 float_arrays = hnp.arrays(
     np.float32, hnp.array_shapes(min_dims=1, max_dims=3, min_side=0, max_side=5), elements=numbers

@@ -181,7 +181,7 @@ def results(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     port: Port = request.getfixturevalue(f"{request.param}_port")
     path = tmp_path_factory.mktemp("expressions") / "expressions.json"
     path.write_text(json.dumps(EXPRESSIONS), encoding="utf-8")
-    out = port.run(SCRIPT.format(path=str(path)), heap="2M", timeout=300).check().stdout
+    out = port.run(SCRIPT.format(path=str(path)), heap="2M").check().stdout
     return [line[len("result ") :] for line in out.splitlines() if line.startswith("result ")]
 
 

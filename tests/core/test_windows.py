@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from emberlet import functional as F
 from emberlet.errors import ShapeError
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.backends import same, tensor
 from support.rows import every
 
-SETTINGS = {"max_examples": 60, "deadline": None, "suppress_health_check": [HealthCheck.function_scoped_fixture]}
+SETTINGS = {"max_examples": 60}
 
 
 def test_max_pool_keeps_nan_and_integers(backend):

@@ -96,7 +96,7 @@ def test_wrong_arguments_end_in_an_error_of_the_family(name: str) -> None:
                 else:
                     positional.append(value)
             call = f"{d.name}({', '.join(said)}), seed {seed} on {name}"
-            start = time.monotonic()
+            start = time.process_time()
             try:
                 with warnings.catch_warnings(), np.errstate(all="ignore"):
                     warnings.simplefilter("ignore")
@@ -107,7 +107,7 @@ def test_wrong_arguments_end_in_an_error_of_the_family(name: str) -> None:
                 pass
             except Exception as error:
                 raise AssertionError(f"{call} raises {type(error).__name__}: {error}") from error
-            assert time.monotonic() - start < 60, call
+            assert time.process_time() - start < 60, call
 
 
 X = F.asarray([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
@@ -212,11 +212,11 @@ def test_functions_behind_the_gate_pickle_and_show_their_signatures() -> None:
 def test_a_copy_larger_than_memory_is_refused_before_it_begins(count: int) -> None:
     """Otherwise lists would grow until the machine runs out of memory and the process is killed."""
     x = F.ones((2, 3), backend="python")
-    start = time.monotonic()
+    start = time.process_time()
     for call in (lambda: F.tile(x, count), lambda: F.repeat(x, count), lambda: F.broadcast_to(x, (count, 2, 3)) + x):
         with pytest.raises((MemoryError, EmberletError)):
             call()
-    assert time.monotonic() - start < 10
+    assert time.process_time() - start < 10
 
 
 def test_a_list_that_is_converted_is_not_taken_for_the_mistake() -> None:

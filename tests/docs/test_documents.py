@@ -111,7 +111,6 @@ def test_a_block_runs_and_prints_what_the_page_shows(program: Program, tmp_path:
         env=environment,
         capture_output=True,
         text=True,
-        timeout=240,
         encoding="utf-8",
         check=False,
     )

@@ -42,7 +42,6 @@ def test_a_short_run_finds_nothing(name, tmp_path):
         f"-seed={SEED}",
         *limits,
         cwd=tmp_path,
-        timeout=240,
         errors="replace",
     )
     assert ended.returncode == 0, f"seed {SEED}: {ended.stderr[-3000:]}"
@@ -76,7 +75,6 @@ def test_an_input_over_a_limit_fails(name, wasted, guided, tmp_path):
         "-rss_limit_mb=0",
         cwd=tmp_path,
         env={**os.environ, readers.UNGUIDED: "" if guided else "1"},
-        timeout=240,
         errors="replace",
     )
     assert ended.returncode != 0 and "TooMuch" in ended.stdout + ended.stderr, ended.stderr[-2000:]

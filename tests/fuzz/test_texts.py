@@ -21,10 +21,10 @@ from emberlet.host.burnpack_writer import dumps
 from emberlet.wgpu_backend import plan_file
 from emberlet.wgpu_backend.plan import data as plan_data
 from emberlet.wgpu_backend.run import runtime
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-SETTINGS = {"max_examples": 150, "deadline": None, "suppress_health_check": list(HealthCheck)}
+SETTINGS = {"max_examples": 150}
 DEEP = "[" * 100_000
 
 numbers = st.one_of(st.integers(), st.floats(), st.sampled_from([-1, 0, 1, 1 << 40, 1 << 70, 10**400, True]))

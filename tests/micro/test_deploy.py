@@ -152,7 +152,7 @@ def test_a_copied_program_runs_after_a_reset(serial: str, tmp_path: Path, monkey
     assert len(printed) >= 100 and "Traceback" not in "".join(printed)
 
 
-def listen(serial: str, lines: int, seconds: float = 30) -> list[str]:
+def listen(serial: str, lines: int, seconds: float = 300) -> list[str]:
     """A board's output, up to this many lines."""
     line = os.open(serial, os.O_RDWR | os.O_NOCTTY)
     text, due = "", time.monotonic() + seconds

@@ -11,6 +11,7 @@ from emberlet.micro.builder.kernels.layer import Array
 from emberlet.micro.builder.kernels.pairs import Compare, CompareFloat, Extreme, ExtremeFloat, Quotient
 from emberlet.micro.builder.kernels.power import Power, PowerFloat
 from emberlet.micro.builder.quantization.reference import requantize
+from support.draws import generator
 from support.microcontrollers.edge_float_layers import float_layers
 from support.microcontrollers.float_layers import float_cases
 
@@ -44,7 +45,7 @@ EXACT: dict[type, Exact] = {Binary: _sum_or_product, Extreme: _extreme, Compare:
 
 
 def _drawn(kinds: tuple[type, ...], count: int) -> list[Any]:
-    rng = np.random.default_rng()
+    rng = generator(__name__)
     made = [kind(rng) for _ in range(count) for kind in (binary, pair)]
     return [case for case in made if isinstance(case.layer, kinds)]
 

@@ -13,7 +13,7 @@ from emberlet.micro.builder.build import Options, build
 from emberlet.micro.builder.cost import VIPER
 from emberlet.micro.builder.from_ir import read_graph
 from emberlet.micro.builder.quantization.calibrate import samples_from
-from support.draws import draw
+from support.draws import draw, generator
 
 from tools.boards_in_qemu import EmulatedBoard
 from tools.microcontrollers.models import build_digits
@@ -113,7 +113,7 @@ def test_run_is_the_driver_itself_in_the_first_binding(name: str) -> None:
     options = Options("model", "romfs", [replace(BOARDS["rp2"], name=name, arch=board.arch)], method="minmax")
     built = build(graph, options, samples(graph))
     (source,), (target,) = built.graph.inputs, built.graph.outputs
-    given = np.random.default_rng().integers(0, 256, (3, 16), np.uint8)
+    given = generator(__name__).integers(0, 256, (3, 16), np.uint8)
     files = {**built.deployed[board.arch], "inputs": given.tobytes()}
     first, second, *lines = board.run(RUN, files).splitlines()
     assert (first, second) == ("True", "False")
@@ -144,7 +144,7 @@ def test_run_ignores_the_argument_of_a_callback_and_does_nothing_with_more(name:
     board, graph = EmulatedBoard(name), replace(SMALL["dense 16 → 16"](), name="model")
     options = Options("model", "romfs", [replace(BOARDS["rp2"], name=name, arch=board.arch)], method="minmax")
     built = build(graph, options, samples(graph))
-    files = {**built.deployed[board.arch], "inputs": np.random.default_rng().integers(0, 256, 16, np.uint8).tobytes()}
+    files = {**built.deployed[board.arch], "inputs": generator(__name__).integers(0, 256, 16, np.uint8).tobytes()}
     assert board.run(ARGUMENTS, files) == ""
 
 

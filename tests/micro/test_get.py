@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from emberlet.micro.builder.emit.outputs import LARGE
 from emberlet.micro.builder.program import Port, Program
+from support.draws import generator
 
 from tools.boards_in_qemu import EmulatedBoard
 from tools.microcontrollers.running import module_files
@@ -64,7 +65,7 @@ for k, output in enumerate(net.outputs):
 @pytest.mark.parametrize("name", firmware.FAMILIES)
 def test_numbers_are_those_of_float32_arithmetic(name: str) -> None:
     """All bytes, on drawn grids, in outputs of every kind of size."""
-    rng = np.random.default_rng()
+    rng = generator(__name__)
     sizes = [256] * 12 + [1, 5, 12, 13, 64, 65, 100, 300]
     scales = [1 / 255, 2.0**-8, 1 - 2.0**-24, 1.0, 7e-31, 3e29, *10.0 ** rng.uniform(-20, 20, len(sizes) - 6)]
     zeros = [0, 255, 128, *rng.integers(0, 256, len(sizes) - 3).tolist()]

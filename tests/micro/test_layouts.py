@@ -70,7 +70,7 @@ def image_network(data: st.DataObject) -> tuple[onnx.ModelProto, tuple[int, ...]
 
 
 @given(st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_an_image_is_taken_as_height_width_channels(data: st.DataObject) -> None:
     model, shape, last = image_network(data)
     graph = read_graph(model.SerializeToString(), "m")

@@ -83,7 +83,7 @@ def infer(port: Port, folder: Path, name: str, x: Array, after: str = "", heap: 
     """A deployed model's output bytes for each input. after: lines to run afterwards."""
     (folder / "inputs").write_bytes(x.tobytes())
     script = INFER.format(folder=folder, name=name, after=after)
-    result = port.run(script, heap=heap, micropypath=[], files=[folder], timeout=300).check()
+    result = port.run(script, heap=heap, micropypath=[], files=[folder]).check()
     return json.loads(result.stdout.splitlines()[-1])
 
 
@@ -211,7 +211,7 @@ def test_80_KB_of_weights_in_mapped_flash_leave_a_heap_of_192_KB_free(
     after = COUNT_ALLOCATIONS.format(times=1000) + IN_PLACE
     script = before + INFER.replace('["{folder}"]', '["/rom"]').format(folder=folder, name="residual", after=after)
     (folder / "inputs").write_bytes(as_bytes(built, samples).tobytes())
-    result = port.run(script, heap="192K", micropypath=[], timeout=300).check()
+    result = port.run(script, heap="192K", micropypath=[]).check()
     assert json.loads(result.stdout.splitlines()[-1]) == expected(built, samples)
 
 

@@ -12,6 +12,7 @@ from emberlet.micro.builder.build import Options, build
 from emberlet.micro.builder.from_ir import read_graph
 from onnx import TensorProto, helper, numpy_helper
 from onnxruntime import InferenceSession
+from support.draws import generator
 from support.machine_learning import one_node
 
 from tools.boards_in_qemu import EmulatedBoard
@@ -59,7 +60,7 @@ def drawn(scale: float, rng: np.random.Generator) -> np.ndarray:
 @pytest.mark.needs("emulated-boards")
 @pytest.mark.parametrize("name", firmware.BOARDS)
 def test_predict_rounds_as_numpy(name: str) -> None:
-    rng, board = np.random.default_rng(), EmulatedBoard(name)
+    rng, board = generator(__name__), EmulatedBoard(name)
     ends = rng.uniform(0.01, 100) * np.array([-1, rng.uniform(0.2, 5)], np.float32)
     given = rng.uniform(*ends, (90, SIZE)).astype(np.float32)
     given[0, :2] = ends
@@ -128,7 +129,7 @@ def test_predict_gives_integers_for_integers(name: str) -> None:
     options = Options("model", "romfs", [replace(BOARDS["rp2"], name=name, arch=board.arch)])
     text = integers()
     built = build(read_graph(text, "model"), options, None)
-    rows = np.random.default_rng().integers(-128, 128, (20, SIZE)).astype(np.int8)
+    rows = generator(__name__).integers(-128, 128, (20, SIZE)).astype(np.int8)
     (due,) = zip(*(InferenceSession(text).run(None, {"x": row[None]}) for row in rows), strict=True)
     lines = board.run(INTEGERS.format(rows=rows.tolist()), built.deployed[board.arch]).splitlines()
     found = np.array([line.split() for line in lines[:20]], int)

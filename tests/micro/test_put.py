@@ -24,6 +24,7 @@ from emberlet.micro.builder.quantization.reference import quantize
 from onnxruntime import InferenceSession
 from skl2onnx import to_onnx
 from sklearn.ensemble import RandomForestRegressor
+from support.draws import generator
 from support.rows import every
 
 from tools.boards_in_qemu import EmulatedBoard
@@ -99,7 +100,7 @@ for wrong in (float("inf"), float("nan"), -float("inf")):
 
 def cases() -> tuple[list[Port], Array]:
     """Ports, the last one with columns, and numbers for each."""
-    rng = np.random.default_rng()
+    rng = generator(__name__)
     ports = [Port("x", (608,), 0, s, int(z)) for s in SCALES for z in (0, 255, rng.integers(1, 255))]
     x = [numbers(port.scale, rng) for port in ports]
     offset = (rng.standard_normal(608) * 10.0 ** rng.integers(-3, 5, 608)).astype(np.float32)
@@ -340,7 +341,7 @@ for k in range(0, len(x), len(y)):
 
 def ranked() -> tuple[Port, dict[str, Any], Array, Array]:
     """A port with thresholds, what the script needs, rows of numbers, and their ranks."""
-    rng = np.random.default_rng()
+    rng = generator(__name__)
     cuts = [np.unique(np.float32(rng.standard_normal(n) * 10.0**k)) for k, n in enumerate((1, 0, 7, 200, 3, 30))]
     cuts[2] = np.unique(np.float32([-3.4e38, -1e-40, 0.0, 1e-40, 5.5, 3.4e38]))
     nan = rng.integers(0, 3, len(cuts)).tolist()
@@ -476,7 +477,7 @@ print(model.predict([1] * {size}) == model.predict([1.0] * {size}))
 @pytest.mark.parametrize("features", [6, MOST_FEATURES + 1])
 def test_trees_compare_numbers_in_any_kind_of_sequence(name: str, kind: str, features: int) -> None:
     """Beside onnxruntime: missing numbers, the largest, thresholds, and a feature that no tree reads."""
-    rng, board = np.random.default_rng(), EmulatedBoard(name)
+    rng, board = generator(__name__), EmulatedBoard(name)
     x = rng.integers(-9, 9, (300, features)) if kind[0] == "f" else rng.standard_normal((900, features))
     x = x.astype(np.float32)
     y, x[:, 3] = np.abs(x[:, :6]) @ rng.uniform(2, 4, (6, 1 if kind[0] == "f" else 3)), 1.5

@@ -58,7 +58,7 @@ def _model(op: str, broken: str | None = None, value: float = 0.0, at: int = 0) 
 
 
 @pytest.mark.parametrize("op", SHAPES)
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8)
 @given(data=st.data())
 def test_a_weight_that_is_not_finite_is_refused_by_its_name(op: str, data: st.DataObject) -> None:
     build(read_graph(_model(op), "m"), Options("m"))  # sound without it
@@ -71,7 +71,7 @@ def test_a_weight_that_is_not_finite_is_refused_by_its_name(op: str, data: st.Da
 
 
 @pytest.mark.parametrize("op", ["Gemm", "Conv", "Add", "Mul"])
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(data=st.data())
 def test_huge_numbers_build_or_are_refused(op: str, data: st.DataObject) -> None:
     huge = st.sampled_from([1e20, 1e30, 1e38, 3e38, -3e38])
@@ -105,7 +105,7 @@ def test_the_widest_dense_layer_is_the_widest_whose_sums_fit() -> None:
 
 
 @given(st.integers(32_000, 34_000), st.integers(0, 255), st.integers(-(1 << 26), 1 << 26), st.integers(1, 255))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_no_step_of_a_dense_layer_that_builds_reaches_the_limit(k: int, zero: int, bias: int, weight: int) -> None:
     layer = _dense(k, zero, bias, weight)
     try:

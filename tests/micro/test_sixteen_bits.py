@@ -79,7 +79,7 @@ def test_a_board_gives_the_same_words(
         "assert gc.mem_alloc() == before\n"
         "print(len(model.A), json.dumps(found))\n"
     )
-    result = port.run(script, heap="1M", micropypath=[], files=[tmp_path], timeout=300).check()
+    result = port.run(script, heap="1M", micropypath=[], files=[tmp_path]).check()
     arena, text = result.stdout.strip().split(" ", 1)
     assert int(arena) == built.costs[arch].arena
     wanted = [inferred(built, x) for x in samples]

@@ -92,7 +92,7 @@ def test_a_stream_of_words_runs_on_micropython(port_name: str, request: pytest.F
         "print(json.dumps(found))\n"
     )
     port: Port = request.getfixturevalue(port_name)
-    found = json.loads(port.run(script, heap="1M", micropypath=[], files=[tmp_path], timeout=300).check().stdout)
+    found = json.loads(port.run(script, heap="1M", micropypath=[], files=[tmp_path]).check().stdout)
     states: dict[str, Any] = {}
     name, output = stream.graph.inputs[0], stream.graph.outputs[0]
     wanted = [stream.graph.run({name: to_bytes(s)}, states)[output].reshape(-1).tolist() for s in steps]

@@ -21,6 +21,7 @@ from emberlet.micro.builder.build import BuildResult, Options, build
 from emberlet.micro.builder.compile import compile_mpy
 from emberlet.micro.builder.from_ir import read_graph
 from emberlet.micro.builder.kernels.doubled_lstm import CONSTANTS, squash
+from support.draws import generator
 from support.microcontrollers.in_python import run_in_python
 
 from tools.boards_in_qemu import EmulatedBoard
@@ -156,7 +157,7 @@ DRIVER = "import micropython\n\n@micropython.viper\ndef drive():\n    pass\n"
 def test_the_functions_in_assembly_are_exact(name: str) -> None:
     """The logistic function, and tanh of every form that a cell may have."""
     board, variants = EmulatedBoard(name), [(3, False), *((bits, True) for bits in range(7))]
-    draw, count = np.random.default_rng(), 1000
+    draw, count = generator(__name__), 1000
     v = np.concatenate([draw.integers(-(1 << 15), 1 << 15, count - 5), [-32768, -1, 0, 1, 32767]])
     driver = table(FAMILIES[board.arch])
     assert driver is not None

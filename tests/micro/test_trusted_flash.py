@@ -81,7 +81,7 @@ def test_flipped_bits_and_missing_bytes_are_noticed(which: str, flash: Path, uni
     bits = [8 * rng.choice(read) + rng.randrange(8) for _ in range(200)]
     sizes = [rng.randrange(len(data)) for _ in range(20)]
     script = (IMPORTED + FLIPPED).format(folder=flash, name=name, bits=bits, sizes=sizes)
-    assert unix_port.run(script, micropypath=[], heap="64M", timeout=120).check().stdout == ""
+    assert unix_port.run(script, micropypath=[], heap="64M").check().stdout == ""
 
 
 def in_a_gap(data: bytes, place: int) -> bool:
@@ -101,7 +101,7 @@ def test_a_flipped_bit_of_weights_in_a_module_is_noticed(unix_port: Port, tmp_pa
     rng = draw(__name__)
     bits = [8 * (start + rng.randrange(size)) + rng.randrange(8) for _ in range(100)]
     script = (IMPORTED + FLIPPED).format(folder=folder, name="digits_weights.mpy", bits=bits, sizes=[])
-    assert unix_port.run(script, micropypath=[], heap="64M", timeout=120).check().stdout == ""
+    assert unix_port.run(script, micropypath=[], heap="64M").check().stdout == ""
 
 
 def test_another_processor_is_named(unix_port: Port, tmp_path: Path) -> None:
@@ -150,7 +150,7 @@ def test_a_deployment_without_power_leaves_the_old_model_or_the_new(
     }
     (tmp_path / "deployment.json").write_text(json.dumps(job), encoding="utf-8")
     script = Path(__file__).parent.parent / "support" / "microcontrollers" / "power_cuts.py"
-    result = unix_port.run(script, [str(tmp_path)], heap="64M", micropypath=[], timeout=300).check()
+    result = unix_port.run(script, [str(tmp_path)], heap="64M", micropypath=[]).check()
     seen = json.loads(result.stdout.splitlines()[-1])  # a file that is collected after a cut may say so
     assert seen["other"] == []
     assert seen["cuts"] == 200 and seen["old"] > 0 and seen["new"] > 0

@@ -47,7 +47,7 @@ class Emulated:
 
     def run(self, memory: int) -> None:
         data = ctypes.string_at(memory, self.nbytes)
-        done = subprocess.run([str(EMULATOR), self.program(data)], capture_output=True, timeout=60)
+        done = subprocess.run([str(EMULATOR), self.program(data)], capture_output=True)
         assert done.returncode == 0 and len(done.stdout) == len(data), done
         ctypes.memmove(memory, done.stdout, len(data))
 

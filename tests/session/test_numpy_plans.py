@@ -13,7 +13,7 @@ from emberlet import functional as F
 from emberlet.codegen import load
 from emberlet.host.numpy_backend import resident
 from emberlet.model import Model
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from models.index import HERE
 from support.stateful_models import models
@@ -38,7 +38,7 @@ def unplanned(model: Any, **options: Any) -> Any:
     return session
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=15)
 @given(model=models(), data=st.data())
 def test_random_models_step_like_onnxruntime(model: onnx.ModelProto, data: st.DataObject) -> None:
     follow(model, "numpy", data, 16)

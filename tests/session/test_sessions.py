@@ -13,7 +13,7 @@ from emberlet.codegen import load
 from emberlet.errors import EmberletError, ShapeError
 from emberlet.model import Model
 from emberlet.session.room import shares
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from models.index import HERE
 from support.draws import draw
@@ -21,7 +21,7 @@ from support.stateful_models import Reference, models, pairs
 
 from tools import components
 
-FAST = settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+FAST = settings(max_examples=8)
 BACKENDS = ["numpy", "python", *(["wgpu"] if components.get("gpu-driver").find() else [])]
 LLAMA = HERE / "llama" / "model.onnx"
 

@@ -23,9 +23,7 @@ def test_every_other_test_runs_after_a_worker_has_died(tmp_path: Path) -> None:
         (tmp_path / f"test_{file:02}.py").write_text(text, encoding="utf-8")
     where = f"pythonpath={ROOT} {ROOT / 'tests'}"
     command = [sys.executable, "-m", "pytest", "-q", "-n2", "--dist=loadfile", "-p", "no:cacheprovider", "-o", where]
-    done = subprocess.run(
-        command, cwd=tmp_path, capture_output=True, text=True, encoding="utf-8", check=False, timeout=120
-    )
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, encoding="utf-8", check=False)
     assert f"1 failed, {3 * FILES - 1} passed" in done.stdout, done.stdout + done.stderr
     assert "a worker's process ended by SIGKILL" in done.stdout
     assert "crashed while running 'test_08.py::test_1'" in done.stdout

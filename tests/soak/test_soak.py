@@ -22,7 +22,7 @@ def test_nothing_breaks(name: str) -> None:
     row = engine.run(name, SEED, SECONDS)
     assert not isinstance(row, str), row
     assert not row.failures
-    assert row.told["tried"] > 0
+    assert row.told["tried"] + row.told["checked"] > 0  # the moment may end before an interrupt hits
 
 
 def test_a_scenario_that_ends_its_process_is_a_row_with_the_signal() -> None:

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 from emberlet import store
 from emberlet.errors import EmberletError, FormatError
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from support import weight_files
 from support.processes import python
@@ -61,14 +61,14 @@ def read(data: bytes, format: str | None) -> None:
             assert str(error)
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=400)
 @given(damaged())
 def test_damaged_files_are_read_or_refused(found):
     _, format, data = found
     read(data, format)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=150)
 @given(st.sampled_from(sorted(SEEDS)), st.binary(max_size=200), st.booleans())
 def test_any_bytes_are_read_or_refused(kind, data, headed):
     read(SEEDS[kind][0][1][:24] + data if headed else data, kind)

@@ -398,7 +398,7 @@ shapes = st.lists(st.integers(0, 3), max_size=3)
 kinds = st.sampled_from(["float32", "float16", "int64", "uint8", "bool", "float64"])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     tensors=st.dictionaries(names, st.tuples(kinds, shapes), max_size=5),
     metadata=st.dictionaries(names, names, max_size=3),

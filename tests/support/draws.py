@@ -6,7 +6,10 @@ import os
 import random
 import secrets
 from collections.abc import Sequence
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    import numpy as np
 
 T = TypeVar("T")
 
@@ -24,6 +27,13 @@ def draw(*words: object) -> random.Random:
     begin()
     print(f"{VARIABLE}={os.environ[VARIABLE]} repeats what was drawn")
     return random.Random(f"{os.environ[VARIABLE]}/{'/'.join(map(str, words))}")
+
+
+def generator(*words: object) -> np.random.Generator:
+    """NumPy's numbers of a test, by the seed of the run and these words."""
+    import numpy as np
+
+    return np.random.default_rng(draw(*words).randrange(1 << 63))
 
 
 def share(of: int) -> int:

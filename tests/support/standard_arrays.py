@@ -9,7 +9,7 @@ from typing import Any
 import array_api_strict as strict
 import emberlet
 import numpy as np
-from hypothesis import HealthCheck, assume
+from hypothesis import assume
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -18,8 +18,6 @@ from support.backends import EPSILON, same, tensor
 # `dev.py fuzz array-api` asks for more of them.
 SETTINGS = {
     "max_examples": int(os.environ.get("EMBERLET_EXAMPLES", "6")),
-    "deadline": None,
-    "suppress_health_check": list(HealthCheck),
 }
 REAL = ["float32", "float64"]
 SIGNED = ["int8", "int16", "int32", "int64"]

@@ -208,7 +208,7 @@ def test_the_cell_of_a_kernel_is_shown_once_and_updated(tmp_path: Path) -> None:
         f"learner({str(tmp_path / 'run')!r}, 3, renderer='auto').fit(Batches(200, 32), Batches(50, 32))"
     )
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(code)])
-    Client(notebook, timeout=200, kernel_name="python3").execute()
+    Client(notebook, timeout=600, kernel_name="python3").execute()
     shown = [display for kind, display in said if kind == "display_data"]
     updated = [display for kind, display in said if kind == "update_display_data"]
     assert len(shown) == 1 and len(updated) >= 3 and all(display == shown[0] for display in updated)

@@ -91,7 +91,7 @@ def test_a_forked_process_compiles() -> None:
     command = [sys.executable, "-c", FORKING, str(ROOT / "examples" / "digits" / "digits.onnx")]
     with subprocess.Popen(command, stderr=subprocess.PIPE, start_new_session=True) as running:
         try:
-            _, said = running.communicate(timeout=240)
+            _, said = running.communicate(timeout=600)
         finally:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(running.pid, signal.SIGKILL)  # the fork too, where it waits for ever

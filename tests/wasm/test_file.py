@@ -52,7 +52,7 @@ def expected(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 def in_node(script: str, *options: str) -> str:
     source = f'import {{ readFileSync }} from "fs";\nimport {{ load }} from {json.dumps(RUNTIME.as_uri())};\n{script}'
     command = ["node", *options, "--input-type=module", "-e", source]
-    done = ran(*command, timeout=300)
+    done = ran(*command)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -512,7 +512,7 @@ def test_ctrl_c_ends_a_run(digits: Path, tmp_path: Path, in_a_loop: bool) -> Non
         "except Exception as error:\n    print(type(error).__name__, error)\n"
     )
     command = [sys.executable, "-c", script, str(tmp_path / "endless.wasm"), *["loop"] * in_a_loop]
-    done = ran(*command, timeout=60)
+    done = ran(*command)
     assert "ended" in done.stdout or (in_a_loop and "it was interrupted" in done.stdout), done.stdout + done.stderr
 
 

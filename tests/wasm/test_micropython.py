@@ -137,7 +137,7 @@ def test_long_chains_are_compiled_on_the_stack_that_a_page_gives(library: Path) 
     assert stack is not None
     port = wasm_in_node(int(stack[1]) << 10)
     words = [json.dumps(given) for given in (image.tolist(), chains, [x.tolist(), y.tolist()])]
-    done = port.run(DEEP, [library, *words], micropypath=[library], heap="8M", files=[library], timeout=300).check()
+    done = port.run(DEEP, [library, *words], micropypath=[library], heap="8M", files=[library]).check()
     logits, *chained = json.loads(done.stdout)
     (due,) = case.outputs().values()
     assert np.abs(np.array(logits) - due).max() <= case.atol + case.rtol * np.abs(due).max()
@@ -163,7 +163,7 @@ def test_modules_are_the_same_as_under_cpython(library: Path) -> None:
     names = json.dumps(list(MODELS))
 
     def made(*command: str) -> list[str]:
-        done = ran(*command, timeout=300)
+        done = ran(*command)
         assert done.returncode == 0, done.stderr + done.stdout
         found: list[str] = json.loads(done.stdout)
         return found

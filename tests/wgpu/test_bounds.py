@@ -13,7 +13,7 @@ from emberlet.tensor import Tensor
 from emberlet.wgpu_backend import WgpuBackend
 from emberlet.wgpu_backend.compiled import compile
 from emberlet.wgpu_backend.record import bounds
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 WIDE = [dtypes.int64, dtypes.uint64]
@@ -106,7 +106,7 @@ def _run(k: Backend, steps: list[tuple[Any, ...]]) -> list[Tensor]:
     return out
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+@settings(max_examples=150, derandomize=True)
 @given(steps=programs())
 def test_expressions_around_32_bits_are_those_of_numpy(gpu: Backend, steps: list[tuple[Any, ...]]) -> None:
     with np.errstate(all="ignore"):

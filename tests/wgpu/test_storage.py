@@ -50,7 +50,7 @@ def numbers(dtype):
 
 
 @pytest.mark.parametrize("dtype", HELD, ids=str)
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(data=st.data())
 def test_both_ways_give_the_same_words_and_bring_the_elements_back(dtype, data):
     host = get_backend("numpy")

@@ -10,7 +10,7 @@ from emberlet import functional as F
 from emberlet.wgpu_backend import WgpuBackend, tuning
 from emberlet.wgpu_backend.compiled import compile
 from emberlet.wgpu_backend.lower.tiles import COLUMNS, ROWS, Tile
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 
@@ -83,7 +83,7 @@ def replaced_by_the_next(cache) -> None:
     assert json.loads(cache.read_text(encoding="utf-8"))["version"] == tuning.VERSION
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=200)
 @given(data=st.data())
 def test_any_damage_to_the_file_counts_as_nothing_measured(cache, data):
     tuning.clear()
@@ -97,7 +97,7 @@ def test_any_damage_to_the_file_counts_as_nothing_measured(cache, data):
     replaced_by_the_next(cache)
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=200)
 @given(devices=JSON)
 def test_any_json_in_the_file_is_survived(cache, devices):
     cache.write_text(json.dumps({"version": tuning.VERSION, "devices": devices}), encoding="utf-8")

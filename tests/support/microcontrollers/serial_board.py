@@ -36,7 +36,7 @@ def mpremote(serial: str, *arguments: str) -> str:
         [sys.executable, "-m", "mpremote", "connect", serial, *arguments],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=600,
         check=False,
         encoding="utf-8",
     )
