@@ -69,7 +69,8 @@ def packed(model: ModelProto, weights: Mapping[str, Placed], form: str = "qdq") 
         if ((form == "nbits" or placed.weight.bits == 2) and _is_factor(graph, name, placed))
         or (form == "nbits" and _is_table(graph, name, placed))
     }  # fmt: skip
-    needed = max((_opset(name, p.weight) for name, p in weights.items() if name not in by_nbits), default=0)
+    asked = (_opset(name, p.weight, _bits(graph, name, p)) for name, p in weights.items() if name not in by_nbits)
+    needed = max(asked, default=0)
     converted = with_opset(found, needed)
     if converted is not found:
         found, graph = converted, _Graph(converted.graph)
@@ -127,6 +128,8 @@ class _Graph:
             made = numpy_helper.from_array(np.ascontiguousarray(x), name)
         else:
             made = helper.make_tensor(name, TensorProto.DataType.Value(kind), x.shape, x.reshape(-1).tolist())
+            made.raw_data = bytes(n & 255 for n in made.int32_data)  # which takes 1.5 bytes each
+            del made.int32_data[:]
         self.proto.initializer.append(made)
         return name
 
@@ -139,8 +142,8 @@ class _Graph:
         drop_unused(self.proto)
 
 
-def _opset(name: str, w: QuantizedWeight) -> int:
-    """The opset that DequantizeLinear of a weight needs. Raises UnsupportedError."""
+def _opset(name: str, w: QuantizedWeight, bits: int) -> int:
+    """The opset that DequantizeLinear of a weight in so many bits needs. Raises UnsupportedError."""
     blocks = -(-w.count // w.block_size)
     why = ""
     if w.tensor_scale is not None:
@@ -153,7 +156,7 @@ def _opset(name: str, w: QuantizedWeight) -> int:
         why = f"ONNX has no blocks of {w.block_size} weights over several axes"
     if why:
         raise UnsupportedError(f"{name}: {why}; leave out onnx, or give another scheme")
-    return max(OPSETS[w.bits], BLOCKS_SINCE if blocks > 1 else 0, FLOATS_SINCE if w.scheme.value is not None else 0)
+    return max(OPSETS[bits], BLOCKS_SINCE if blocks > 1 else 0, FLOATS_SINCE if w.scheme.value is not None else 0)
 
 
 def _levels(w: QuantizedWeight) -> Any:
@@ -183,12 +186,12 @@ def _as_qdq(graph: _Graph, name: str, placed: Placed) -> None:
 
     w, turned = placed
     scales, zero = _grid(name, w)
-    symmetric, axis = zero is None, w.axis
+    symmetric, axis, looked_up = zero is None, w.axis, _look_ups(graph, name, placed)
     if w.scheme.value is not None:
         kind = FLOATS[w.scheme.value.name]
         rows = np.asarray(w.values.val().astype("float32")).reshape(len(scales), -1)[:, : w.count]
     else:
-        kind = INTEGERS[w.bits, symmetric]
+        kind = INTEGERS[_bits(graph, name, placed), symmetric]
         rows = _levels(w).astype(np.int16) - ((1 << (w.bits - 1)) if symmetric else 0)
         rows = rows.astype(np.int8 if symmetric else np.uint8)
     others = [n for i, n in enumerate(w.shape) if i != axis]
@@ -204,7 +207,6 @@ def _as_qdq(graph: _Graph, name: str, placed: Placed) -> None:
 
     dtype = graph.constants[name].data_type
     levels = graph.add(name + "_quantized", kind, x)
-    looked_up = _look_ups(graph, name, placed)
     if looked_up:
         held = [levels, graph.add(name + "_scales", "FLOAT", scales)]
         if zero is not None:
@@ -226,10 +228,15 @@ def _as_qdq(graph: _Graph, name: str, placed: Placed) -> None:
     graph.renamed[name] = result
 
 
+def _bits(graph: _Graph, name: str, placed: Placed) -> int:
+    """The bits of a weight's integers in the file: 8 where rows are looked up, since ONNX looks up none of fewer."""
+    return 8 if _look_ups(graph, name, placed) else placed.weight.bits
+
+
 def _look_ups(graph: _Graph, name: str, placed: Placed) -> list[NodeProto]:
     """The Gathers of rows of a weight whose integers ONNX looks up."""
     w = placed.weight
-    if w.bits != 8 or w.scheme.value is not None or len(w.shape) != 2 or w.axis != placed.turned:
+    if w.scheme.value is not None or len(w.shape) != 2 or w.axis != placed.turned:
         return []
     return [n for n in graph.readers.get(name, ()) if is_looked_up(n, name)]
 

@@ -2,7 +2,8 @@
 Needs the package onnx.
 
 Rows of 8 bits with a scale for each are cast and multiplied, which every opset can; those in blocks take
-DequantizeLinear, whose scales are looked up, too. ONNX looks up no integers of fewer bits, and no floats of 8 bits.
+DequantizeLinear, whose scales are looked up, too. ONNX looks up no integers of fewer bits, which are written in 8
+(packing.py), and no floats of 8 bits.
 """
 
 from __future__ import annotations

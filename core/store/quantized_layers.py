@@ -252,6 +252,8 @@ def _packed_so(layer: Any, weight: QuantizedWeight, real: Snapshot, layout: str 
         found = found.along(axis) or found
     if found.size < weight.block_size and found.joined is not None:
         found = found.joined(weight.block_size) or found
+    if found.bits > weight.bits:
+        found = _narrowed(found, weight.bits)
     same = (
         real.shape == (own[::-1] if turned else own)
         and found.axis == axis
@@ -264,6 +266,18 @@ def _packed_so(layer: Any, weight: QuantizedWeight, real: Snapshot, layout: str 
         and (weight.scale.dtype is dtypes.float32 or _are_numbers_of(found.read()[1], weight.scale.dtype))
     )
     return found if same else None
+
+
+def _narrowed(packed: Packed, bits: int) -> Packed:
+    """The same integers in fewer bits, as ONNX stores those of tables that are looked up in 8; those that do not fit are
+    returned as they are."""
+    levels, scale, least = packed.read()
+    shift = packed.zero - (1 << (bits - 1)) if packed.symmetric else 0
+    if not levels.size or int(levels.min()) < shift or int(levels.max()) >= shift + (1 << bits):
+        return packed
+    fewer = (levels - shift).astype(dtypes.uint8)
+    points = packed.points and (lambda of=packed.points: of() - float(shift))
+    return packed._replace(bits=bits, zero=packed.zero - shift, read=lambda: (fewer, scale, least), points=points)
 
 
 def _are_shared(scale: Tensor, rows: int) -> bool:

@@ -13,7 +13,7 @@ from tools.components import require
 
 SECONDS = {"gradients": 3.0}  # of a kind, 1.5 of the others
 # One in some hundreds of random models or estimators still differs: the same cases, of which a run has a part.
-SAME = {"models": (2, 480), "estimators": (1, 200)}  # seed, count
+SAME = {"models": (2, 480), "estimators": (1, 300)}  # seed, count
 PARTS = 12
 
 

@@ -138,16 +138,57 @@ def test_a_weight_that_is_computed_with_elsewhere_is_refused(tmp_path: Path) -> 
         made.final(Scheme(8))
 
 
-def test_a_weight_that_absorbs_the_norm_before_it_is_refused(tmp_path: Path) -> None:
-    held = {"w": drawn(24, 24), **{name: np.abs(drawn(24)) for name in ("scale", "shift", "mean", "var")}}
+def stays_in_float(made: Source, feeds: Mapping[str, Any], folder: Path) -> None:
+    """The file computes what the module does whose layers of the note are float, and the report names these."""
+    _, _, files = made.final(Scheme(8))
+    [note] = made.notes
+    assert "in float" in note and "linear2" not in note
+    lacking = [name for name in made.layers if name != "linear2"]
+    assert all(name in note for name in lacking[:3])
+    module = Source(str(folder / "m.onnx"), None).final(Scheme(8, keep=lacking))[0]
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    [data] = files.values()
+    [theirs] = onnxruntime.InferenceSession(data, options).run(None, dict(feeds))
+    ours = np.asarray(module(*[emberlet.asarray(feeds[i.name]) for i in made.inputs]))
+    np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-5 * np.abs(theirs).max())
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_weight_that_absorbs_the_norm_before_it_stays_in_float(form: str, tmp_path: Path) -> None:
+    held = {"w": drawn(24, 24), "v": drawn(24, 16), **{n: np.abs(drawn(24)) for n in ("scale", "shift", "mean", "var")}}
     nodes = [helper.make_node("BatchNormalization", ["x", "scale", "shift", "mean", "var"], ["h"]),
-             helper.make_node("Gemm", ["h", "w"], ["y"]),
-             helper.make_node("BatchNormalization", ["y", "scale", "shift", "mean", "var"], ["k"]),
+             helper.make_node("Gemm", ["h", "w"], ["k"]),
              helper.make_node("Relu", ["k"], ["r"]),
-             helper.make_node("BatchNormalization", ["r", "scale", "shift", "mean", "var"], ["s"]),
-             helper.make_node("Gemm", ["s", "w"], ["z"])]  # fmt: skip
-    made = source(nodes, [value("x", [3, 24])], [value("z", [3, 24])], held, "qdq", tmp_path)
-    with pytest.raises(UnsupportedError, match=r"linear1 and linear2 is no.*--keep linear1 --keep linear2"):
+             helper.make_node("Gemm", ["r", "v"], ["z"])]  # fmt: skip
+    made = source(nodes, [value("x", [3, 24])], [value("z", [3, 16])], held, form, tmp_path)
+    assert list(made.layers) == ["linear1", "linear2"]
+    stays_in_float(made, {"x": X}, tmp_path)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("kind, gates", [("LSTM", 4), ("GRU", 3), ("RNN", 1)])
+def test_weights_of_gates_stay_in_float(kind: str, gates: int, form: str, tmp_path: Path) -> None:
+    held = {"W": drawn(1, gates * 24, 24) / 5, "R": drawn(1, gates * 24, 24) / 5, "axis": np.array([1]),
+            "w": drawn(24, 8), "v": drawn(24, 24) / 5}  # fmt: skip
+    nodes = [helper.make_node("MatMul", ["x", "v"], ["h"]),
+             helper.make_node(kind, ["h", "W", "R"], ["s"], hidden_size=24),
+             helper.make_node("Squeeze", ["s", "axis"], ["r"]),
+             helper.make_node("MatMul", ["r", "w"], ["z"])]  # fmt: skip
+    made = source(nodes, [value("x", [5, 2, 24])], [value("z", [5, 2, 8])], held, form, tmp_path)
+    proto = onnx.load_from_string(made.final(Scheme(8))[2]["m.onnx"])
+    assert {"W", "R"} < {t.name for t in proto.graph.initializer}
+    [note] = made.notes
+    lacking = [name for name in made.layers if "_" in name]
+    assert lacking and all(name in note for name in lacking[:3])
+    check(Source(str(tmp_path / "m.onnx"), None, False, form), {"x": drawn(5, 2, 24)}, Scheme(8, keep=lacking))
+
+
+def test_a_file_without_the_weight_of_any_layer_is_refused(tmp_path: Path) -> None:
+    held = {"W": drawn(1, 96, 24), "R": drawn(1, 96, 24)}
+    nodes = [helper.make_node("LSTM", ["x", "W", "R"], ["s"], hidden_size=24)]
+    made = source(nodes, [value("x", [5, 2, 24])], [value("s", [5, 1, 2, 24])], held, "qdq", tmp_path)
+    with pytest.raises(UnsupportedError, match="gates of recurrent layers.*leave out onnx"):
         made.final(Scheme(8))
 
 
@@ -215,3 +256,12 @@ def test_look_ups_read_rows_of_few_bits(bits: int, level: Any, mode: str, tmp_pa
     assert "QuantizedEmbedding" in str(again)
     wanted = onnxruntime.InferenceSession(found.SerializeToString()).run(None, {"tokens": given})[0]
     np.testing.assert_array_equal(np.asarray(again(emberlet.asarray(given))), wanted)
+
+
+@pytest.mark.parametrize(("bits", "value_dtype"), [(8, None), (4, None), (2, None), (8, "float8_e4m3fn")])
+def test_integers_take_their_bits_in_a_file(bits: int, value_dtype: str | None, tmp_path: Path) -> None:
+    node = helper.make_node("Conv", ["x", "w"], ["y"])
+    held = {"w": drawn(8, 6, 3, 3)}
+    made = source([node], [value("x", [1, 6, 5, 5])], [value("y", [1, 8, 3, 3])], held, "qdq", tmp_path)
+    proto = onnx.load_from_string(made.final(Scheme(bits, value_dtype=value_dtype))[2]["m.onnx"])
+    assert next(t for t in proto.graph.initializer if t.name == "w_quantized").ByteSize() < 8 * 54 * bits // 8 + 40

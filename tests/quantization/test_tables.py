@@ -66,11 +66,13 @@ def floats(model: onnx.ModelProto) -> list[str]:
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 @pytest.mark.parametrize("mode", ["symmetric", "affine"])
 @pytest.mark.parametrize("level", ["tensor", "channel", 16, 40])
-def test_rows_of_8_bits_are_looked_up_before_they_are_dequantized(
-    level: Any, mode: str, dtype: str, tmp_path: Path
+@pytest.mark.parametrize("bits", [8, 4, 2])
+def test_rows_are_looked_up_in_8_bits_before_they_are_dequantized(
+    bits: int, level: Any, mode: str, dtype: str, tmp_path: Path
 ) -> None:
+    """Of fewer bits, too: ONNX has no Gather of these."""
     made = Source(str(saved(tmp_path, LOOK_UP, dtype)), None, False, "qdq")
-    module, _, files = made.final(Scheme(8, mode, level))
+    module, _, files = made.final(Scheme(bits, mode, level))
     [data] = files.values()
     model = onnx.load_from_string(data)
     onnx.checker.check_model(model, full_check=True)
@@ -85,7 +87,7 @@ def test_rows_of_8_bits_are_looked_up_before_they_are_dequantized(
         net = emberlet.Module()
         net.t = nn.Embedding(40, 48)
         if packed:
-            net.t.quantize_weights(8, mode, level)
+            net.t.quantize_weights(8, mode, level)  # of fewer bits: those of the file
         lost = net.load_from(store.open(tmp_path / "made.onnx"), rename=[("^t_", "t.weight_")]).quantized
         assert max(lost.values(), default=0.0) < 1e-6
         rows = np.asarray(net.t(emberlet.asarray(IDS)))
@@ -94,9 +96,10 @@ def test_rows_of_8_bits_are_looked_up_before_they_are_dequantized(
 
 @pytest.mark.parametrize("text", [TIED, TIED_ROWS])
 @pytest.mark.parametrize("level", ["channel", 16])
-def test_a_product_reads_the_same_table_as_a_whole(level: Any, text: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("bits", [8, 4])
+def test_a_product_reads_the_same_table_as_a_whole(bits: int, level: Any, text: str, tmp_path: Path) -> None:
     made = Source(str(saved(tmp_path, text)), None, False, "qdq")
-    module, _, files = made.final(Scheme(8, level=level))
+    module, _, files = made.final(Scheme(bits, level=level))
     [data] = files.values()
     model, ids = onnx.load_from_string(data), IDS if text == TIED else IDS[0]
     assert whole_tables(model) == ["DequantizeLinear"] and not floats(model)

@@ -180,11 +180,14 @@ class Source:
             weights.update(dict.fromkeys(tied, placed._replace(turned=True)))
             if "bias" in self.chosen.get(name, {}):
                 biases[origin_of(self.record[f"{name}.bias"]) or ""] = np.asarray(layer.bias.val(), np.float32)
-        if lacking:
+        if lacking and not weights:
             raise UnsupportedError(
-                f"onnx: the weight of {' and '.join(lacking)} is no initializer of the file; leave it in float with "
-                f"{' '.join(f'--keep {name}' for name in lacking)}"
+                f"onnx: the file has no initializer that is the weight of {' or '.join(lacking)}, as gates of recurrent "
+                "layers and weights that are computed; leave out onnx"
             )
+        if lacking:
+            said = ", ".join(lacking[:3]) + (f" and {len(lacking) - 3} more" if len(lacking) > 3 else "")
+            self.notes = (f"no initializer of the ONNX file is the weight of {said}; there they stay in float",)
         with refusing(self.files[0]):
             if any(len(read.get(held, ())) != 1 for held in biases):
                 raise UnsupportedError("a corrected bias is no initializer of its own; leave the bias uncorrected")
