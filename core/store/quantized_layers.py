@@ -269,8 +269,7 @@ def _packed_so(layer: Any, weight: QuantizedWeight, real: Snapshot, layout: str 
 
 
 def _narrowed(packed: Packed, bits: int) -> Packed:
-    """The same integers in fewer bits, as ONNX stores those of tables that are looked up in 8; those that do not fit are
-    returned as they are."""
+    """The same integers in fewer bits, as ONNX files have those of tables in 8; unchanged if they do not fit."""
     levels, scale, least = packed.read()
     shift = packed.zero - (1 << (bits - 1)) if packed.symmetric else 0
     if not levels.size or int(levels.min()) < shift or int(levels.max()) >= shift + (1 << bits):

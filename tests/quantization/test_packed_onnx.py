@@ -188,7 +188,7 @@ def test_a_file_without_the_weight_of_any_layer_is_refused(tmp_path: Path) -> No
     held = {"W": drawn(1, 96, 24), "R": drawn(1, 96, 24)}
     nodes = [helper.make_node("LSTM", ["x", "W", "R"], ["s"], hidden_size=24)]
     made = source(nodes, [value("x", [5, 2, 24])], [value("s", [5, 1, 2, 24])], held, "qdq", tmp_path)
-    with pytest.raises(UnsupportedError, match="gates of recurrent layers.*leave out onnx"):
+    with pytest.raises(UnsupportedError, match=r"gates of recurrent layers.*leave out onnx"):
         made.final(Scheme(8))
 
 

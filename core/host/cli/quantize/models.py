@@ -182,8 +182,8 @@ class Source:
                 biases[origin_of(self.record[f"{name}.bias"]) or ""] = np.asarray(layer.bias.val(), np.float32)
         if lacking and not weights:
             raise UnsupportedError(
-                f"onnx: the file has no initializer that is the weight of {' or '.join(lacking)}, as gates of recurrent "
-                "layers and weights that are computed; leave out onnx"
+                f"onnx: the file has no initializer that is the weight of {' or '.join(lacking)}, as of gates of "
+                "recurrent layers and of weights that are computed; leave out onnx"
             )
         if lacking:
             said = ", ".join(lacking[:3]) + (f" and {len(lacking) - 3} more" if len(lacking) > 3 else "")
