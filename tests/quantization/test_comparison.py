@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from emberlet.errors import EmberletError, UnsupportedError
-from emberlet.host.quantization.comparison import Comparison, compare
+from emberlet.host.quantization.comparison import Comparison, check_labels, compare
 
 INF, NAN = np.inf, np.nan
 
@@ -59,3 +59,34 @@ def test_labels_of_another_number_are_refused() -> None:
 def test_an_output_whose_length_depends_on_the_values_is_named() -> None:
     with pytest.raises(UnsupportedError, match="output kept"):
         compare({"kept": np.zeros(3, np.int64)}, {"kept": np.zeros(4, np.int64)})
+
+
+@pytest.mark.parametrize(
+    ("output", "labels", "said"),
+    [
+        (np.zeros((3, 4), np.float32), [0, 4, 3], "label 1 is 4, none of the first output's classes of 4, 0 to 3"),
+        (np.zeros((3, 4), np.float32), [0, 1, -1], "label 2 is -1"),
+        (np.zeros((3, 4), np.float32), [0.5, 1, 1], r"label 0 is 0\.5"),
+        (np.zeros((3, 4), np.float32), [1, np.nan, 1], "label 1 is nan"),
+        (np.zeros((3, 1), np.float32), [0, 1, 2], r"label 2 is 2, .* of 2, 0 to 1"),
+        (np.zeros((2, 3, 8, 8), np.float32), np.full((2, 8, 8), 255), r"label 0 is 255, .* of 3"),
+        (np.zeros(3, np.int64), [0, 70, -2], r"label 2 is -2, .* from 0"),
+    ],
+)
+def test_labels_that_are_no_classes_are_refused(output: Any, labels: Any, said: str) -> None:
+    with pytest.raises(EmberletError, match=said):
+        check_labels(output, np.asarray(labels))
+
+
+@pytest.mark.parametrize(
+    ("output", "labels"),
+    [
+        (np.zeros((3, 4), np.float32), [0, 3, 2]),
+        (np.zeros((3, 4), np.float32), [0.0, 3.0, 2.0]),
+        (np.zeros((3, 1), np.float32), [True, False, True]),
+        (np.zeros(3, np.int64), [0, 70, 2]),
+        (np.zeros((0, 4), np.float32), []),
+    ],
+)
+def test_labels_that_are_classes_are_taken(output: Any, labels: Any) -> None:
+    check_labels(output, np.asarray(labels))

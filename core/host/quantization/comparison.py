@@ -77,6 +77,21 @@ def _axis(x: NDArray[Any]) -> int:
     return 1 if x.ndim >= 4 and x.shape[1] <= x.shape[-1] else -1
 
 
+def check_labels(output: NDArray[Any], labels: NDArray[Any]) -> None:
+    """Raise EmberletError for labels that are none of the classes of an output: of a single number 0 and 1, of integers
+    all from 0 on."""
+    count = None if output.dtype.kind in "iu" else output.shape[_axis(output)] if is_classes(output) else 2
+    flat = labels.reshape(-1)
+    wrong = (flat < 0) | (flat != np.floor(flat)) | (False if count is None else flat >= count)
+    if wrong.any():
+        at = int(wrong.argmax())
+        which = "" if count is None else f" of {count:,}, 0 to {count - 1:,}"
+        raise EmberletError(
+            f"label {at} is {flat[at]}, none of the first output's classes{which}; leave out the rows without a class, "
+            "and number the others from 0"
+        )
+
+
 def accuracy(output: NDArray[Any], labels: NDArray[Any]) -> float:
     """The share of rows whose class is the label; of a single number, whether it is above a half. Raises
     EmberletError for labels of another number."""

@@ -12,7 +12,7 @@ from emberlet.codegen.quantized import writing
 
 from ....backend import names
 from ....errors import ArgumentError, UnsupportedError
-from ...quantization.comparison import Outputs, accuracy, compare
+from ...quantization.comparison import Outputs, accuracy, check_labels, compare
 from ...quantization.report import Report
 from ...quantization.report import samples as counted
 from . import measuring
@@ -131,11 +131,13 @@ def measured(
 ) -> Made:  # fmt: skip
     """Quantize a model and measure what that costs. how: words for how the weights were chosen; during(text) surrounds
     the parts that take long."""
+    some = measuring.few(source, samples)
+    marked = None if labels is None else labels[: measuring.count(some)]
+    if labels is not None:  # before what takes long
+        check_labels(next(iter(measuring.outputs(source.model, source, some, compiled=False).values())), labels)
     with during("choosing weights"):
         source.choose(scheme, correct_bias, samples, tell)
         scheme = source.scheme(scheme)
-    some = measuring.few(source, samples)
-    marked = None if labels is None else labels[: measuring.count(some)]
     worst, alone = measuring.layers(source, scheme, samples, tell)
     if keep_worst:
         names = [layer.name for layer in worst[:keep_worst]]
