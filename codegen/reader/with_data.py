@@ -22,7 +22,7 @@ def model_with_data(path: str) -> ModelProto:
         read_model(path)
         found: Any = by_onnx(Path(path).read_bytes())
         values = Values(Path(path).parent)
-        for tensor in _tensors(found):
+        for tensor in tensors(found):
             if tensor.data_location:
                 held: Any = values.value(tensor).source
                 tensor.raw_data = bytes(held.load())
@@ -31,7 +31,7 @@ def model_with_data(path: str) -> ModelProto:
     return found
 
 
-def _tensors(model: Any) -> Iterator[Any]:
+def tensors(model: Any) -> Iterator[Any]:
     """All tensors of a model."""
     graphs: list[Any] = [model.graph, *model.functions]
     while graphs:

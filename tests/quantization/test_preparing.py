@@ -159,3 +159,15 @@ def test_weights_that_are_computed_from_constants_are_quantized(name: str, activ
     found = np.asarray(found[0] if more else found)
     np.testing.assert_allclose(found, run(str(tmp_path / "small" / "net.onnx"), x), rtol=1e-4, atol=1e-4)
     np.testing.assert_allclose(found, near, atol=0.02 * np.ptp(near))
+
+
+def test_the_size_before_is_that_of_the_file(tmp_path: Path) -> None:
+    """Not that of the floats that it computes from integers."""
+    model = model_of("net (float[n, 64] x) => (float[n, 64] y) { i = Cast<to = 1>(q) f = Mul(i, s) y = MatMul(x, f) }",
+                     s=(64,))  # fmt: skip
+    levels = RNG.integers(-127, 128, (64, 64)).astype(np.int8)
+    model.graph.initializer.append(onnx.numpy_helper.from_array(levels, "q"))
+    onnx.save(model, tmp_path / "net.onnx")
+    for more in ({"activations": "static"}, {"activations": "dynamic"}, {"onnx": "qdq"}, {"equalize": True}):
+        report = codegen.quantize(tmp_path / "net.onnx", drawn(40, 64), **more)[1]
+        assert 4096 + 256 <= report.before < 4096 + 256 + 100, more

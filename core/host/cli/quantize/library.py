@@ -157,7 +157,7 @@ def measured(
         scheme=f"{scheme}{how}",
         activations=source.activations,
         samples=measuring.count(samples),
-        before=nbytes(source.model),
+        before=source.before(),
         after=nbytes(model),
         comparison=comparison,
         accuracy=None if labels is None else accuracy(next(iter(wanted.values())), labels),

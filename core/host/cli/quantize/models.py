@@ -29,7 +29,8 @@ class Source:
     files: those it was read from; layers: those whose weights can be quantized, with their numbers of weights;
     activations: how they are calibrated; integers: by what the layers of the module quantize their inputs, as
     `Module.quantize_weights` takes it; writes_onnx: whether there is an ONNX file of the result; planless: why the
-    model has no plan on NumPy, once it ran there.
+    model has no plan on NumPy, once it ran there; stored: the bytes of the file's tensors, where the model has weights
+    computed from them.
     """
 
     activations: str | None = None
@@ -37,6 +38,7 @@ class Source:
     writes_onnx = False
     notes: tuple[str, ...] = ()
     planless = ""
+    stored: int | None = None
     text: str
     stem: str
     files: tuple[str, ...]
@@ -79,7 +81,7 @@ class Source:
         require(path)
         self.stem = file_stem(name or Path(path).stem)
         if equalize or self.form:
-            self.proto = prepared(path, equalize, "onnx" if self.form else "equalize")
+            self.proto, self.stored = prepared(path, equalize, "onnx" if self.form else "equalize")
         self._take_onnx(self.proto if equalize or self.form else path)
 
     def _take_onnx(self, source: Any) -> None:
@@ -119,6 +121,11 @@ class Source:
             how = f"the worst {worst}" if left else "these"
             many = len(self.layers)
             raise EmberletError(f"keeping {how} leaves none of the {many} layers to quantize; keep {many - 1} at most")
+
+    def before(self) -> int:
+        """The bytes of the model's weights, or of the file's tensors where it computes floats from smaller ones."""
+        own = nbytes(self.model)
+        return own if self.stored is None else min(own, self.stored)
 
     def scheme(self, scheme: Scheme) -> Scheme:
         """The scheme with what it says of activations."""
@@ -223,15 +230,17 @@ def _params(model: Any) -> dict[str, dict[str, Any]]:
     return {name: {key: param.val() for key, param in layer.named_params()} for name, layer in layers_of(model).items()}
 
 
-def prepared(path: str, equalize: bool, option: str) -> Any:
-    """An ONNX file as a ModelProto with batch norms folded, equalized if asked for. option: what needs that."""
+def prepared(path: str, equalize: bool, option: str) -> tuple[Any, int]:
+    """(an ONNX file as a ModelProto with batch norms folded, equalized if asked for, the bytes of the file's tensors).
+    option: what needs that."""
     require(option, "onnx")
     from emberlet.codegen.quantized import equalization, preparing
-    from emberlet.codegen.reader.with_data import model_with_data
+    from emberlet.codegen.reader.with_data import model_with_data, tensors
 
     with refusing(path):
-        found = preparing.prepared(model_with_data(path))
-        return equalization.equalized(found) if equalize else found
+        given = model_with_data(path)
+        found = preparing.prepared(given)
+        return equalization.equalized(found) if equalize else found, sum(t.ByteSize() for t in tensors(given))
 
 
 def origin_of(value: Any) -> str | None:

@@ -27,7 +27,7 @@ class Rewritten(Source):
     writes_onnx = True
 
     def __init__(self, path: str, name: str | None, equalize: bool) -> None:
-        self.proto = prepared(path, equalize, "activations")
+        self.proto, self.stored = prepared(path, equalize, "activations")
         super().__init__(path, name)
         self._initializers = {key: origin_of(value) for key, value in self.record.items()}
         self._biases: dict[str, tuple[str, NDArray[Any]]] = {}  # layer -> its initializer, and the corrected values
