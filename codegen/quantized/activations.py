@@ -21,6 +21,7 @@ from emberlet.host.quantization.multipliers import short_scales
 from .floats import FUSED, MOVING, OTHERS, PRODUCTS, between, integers, masked, sensitive
 from .graph_names import Unused, drop_unused, readers
 from .levels import Levels, levels_of
+from .preparing import check
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto
@@ -189,10 +190,7 @@ def quantized(
                 if node.op_type in FUSED:
                     node.input[:] = [pair.source if n == name else n for n in node.input]
     _insert(graph, given)
-    try:
-        onnx.checker.check_model(found)
-    except Exception as error:  # onnx raises its own ValidationError, and ValueError for models beyond 2 GiB
-        raise UnsupportedError(f"the quantized model is no valid ONNX: {error}; leave out activations") from None
+    check(found, model)
     return found
 
 

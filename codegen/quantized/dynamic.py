@@ -14,13 +14,13 @@ from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from emberlet.errors import UnsupportedError
 from emberlet.store.quantizing import is_large
 
 from .activations import weight_of
 from .floats import PRODUCTS
 from .graph_names import Unused, drop_unused, graphs_of, keep_only, names_read
 from .levels import Levels, levels_of
+from .preparing import check
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -44,10 +44,7 @@ def quantized(
     writer = _Writer(found.graph, keep, chosen)
     writer.rewrite(found.graph, {})
     drop_unused(found.graph)
-    try:
-        onnx.checker.check_model(found)
-    except Exception as error:  # onnx raises its own ValidationError, and ValueError for models beyond 2 GiB
-        raise UnsupportedError(f"the quantized model is no valid ONNX: {error}; leave out activations") from None
+    check(found, model)
     return found
 
 

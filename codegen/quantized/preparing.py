@@ -50,6 +50,21 @@ def prepared(model: ModelProto) -> ModelProto:
     return found
 
 
+def check(quantized: ModelProto, model: ModelProto) -> None:
+    """Raise UnsupportedError for a quantized model that is no valid ONNX, unless the model was none either, as where
+    outputs have no shape, which runtimes take."""
+    import onnx
+
+    try:
+        onnx.checker.check_model(quantized)
+    except Exception as error:  # onnx raises its own ValidationError, and ValueError for models beyond 2 GiB
+        try:
+            onnx.checker.check_model(model)
+        except Exception:
+            return
+        raise UnsupportedError(f"the quantized model is no valid ONNX: {error}; leave out activations") from None
+
+
 def with_opset(model: ModelProto, opset: int) -> ModelProto:
     """The model, converted to this opset if it has an earlier one. Raises UnsupportedError."""
     from onnx import version_converter

@@ -266,3 +266,41 @@ def test_weights_of_older_files_do_not_become_inputs() -> None:
     small = activations.quantized(older, ranges(older, {"x": x}))
     assert [i.name for i in small.graph.input] == ["x"]
     close(outputs(model, {"x": x})["y"], outputs(small, {"x": x})["y"], 0.02)
+
+
+@pytest.mark.parametrize(("dtype", "named"), [("float16", "FLOAT16"), ("float64", "DOUBLE")])
+def test_activations_of_other_floats_have_no_grid(dtype: str, named: str, tmp_path: Path) -> None:
+    """Behind a difference, whose result the file does not declare; onnxruntime loads no other file."""
+    kind = getattr(onnx.TensorProto, named)
+    draw = np.random.default_rng(4)
+    held = {"v": draw.normal(size=(8, 8)).astype(dtype), "slope": np.full(8, 0.25, dtype),
+            "w": draw.normal(size=(8, 8)).astype(np.float32)}  # fmt: skip
+    nodes = [onnx.helper.make_node("MatMul", ["x", "v"], ["h"]), onnx.helper.make_node("Sub", ["h", "slope"], ["r"]),
+             onnx.helper.make_node("Mul", ["r", "r"], ["s"]), onnx.helper.make_node("Cast", ["s"], ["f"], to=1),
+             onnx.helper.make_node("MatMul", ["f", "w"], ["y"])]  # fmt: skip
+    x, y = (onnx.helper.make_tensor_value_info(n, k, ["n", 8]) for n, k in (("x", kind), ("y", 1)))
+    constants = [onnx.numpy_helper.from_array(v, n) for n, v in held.items()]
+    graph = onnx.helper.make_graph(nodes, "net", [x], [y], constants)
+    made = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 21)], ir_version=10)
+    onnx.save(made, tmp_path / "net.onnx")
+    given = draw.normal(size=(40, 8)).astype(dtype)
+    codegen.quantize(tmp_path / "net.onnx", given, activations="static", out=tmp_path / "small")
+    found = onnx.load(tmp_path / "small" / "net.onnx")
+    onnx.checker.check_model(found, full_check=True)
+    a, b = outputs(found, {"x": given})["y"], outputs(made, {"x": given})["y"]
+    assert any(n.op_type == "QuantizeLinear" for n in found.graph.node)
+    np.testing.assert_allclose(a, b, atol=0.05 * np.ptp(b))
+
+
+@pytest.mark.parametrize("activations", ["static", "dynamic"])
+def test_outputs_without_a_shape_are_taken(activations: str, tmp_path: Path) -> None:
+    """onnxruntime reads such files, ONNX's checker does not."""
+    made = parse("net (float[n, 6] x) => (float[n, 6] y) { h = MatMul(x, w) y = Relu(h) }")
+    made.graph.output[0].type.tensor_type.ClearField("shape")
+    w = np.random.default_rng(1).normal(size=(6, 6)).astype(np.float32)
+    made.graph.initializer.append(onnx.numpy_helper.from_array(w, "w"))
+    onnx.save(made, tmp_path / "net.onnx")
+    given = np.random.default_rng(2).normal(size=(40, 6)).astype(np.float32)
+    codegen.quantize(tmp_path / "net.onnx", given, activations=activations, out=tmp_path / "small")
+    found = outputs(onnx.load(tmp_path / "small" / "net.onnx"), {"x": given})["y"]
+    np.testing.assert_allclose(found, np.maximum(given @ w, 0), atol=0.05 * np.ptp(found))

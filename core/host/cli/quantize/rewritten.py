@@ -184,7 +184,7 @@ class Static(Rewritten):
             values.update({i.name: x for i, x in zip(self.inputs, given, strict=True)})
             for name, found in seen.items():
                 x = np.asarray(values[name])
-                if x.dtype.kind != "f":
+                if x.dtype != np.float32:  # scales are float32, and QuantizeLinear takes no other with them
                     continue
                 if np.isfinite(x).all():
                     found.add(x)
