@@ -275,8 +275,11 @@ def _narrowed(packed: Packed, bits: int) -> Packed:
     if not levels.size or int(levels.min()) < shift or int(levels.max()) >= shift + (1 << bits):
         return packed
     fewer = (levels - shift).astype(dtypes.uint8)
-    points = packed.points and (lambda of=packed.points: of() - float(shift))
-    return packed._replace(bits=bits, zero=packed.zero - shift, read=lambda: (fewer, scale, least), points=points)
+    found = packed._replace(bits=bits, zero=packed.zero - shift, read=lambda: (fewer, scale, least))
+    if packed.points is None:
+        return found
+    points = packed.points() - float(shift)
+    return found._replace(points=lambda: points)
 
 
 def _are_shared(scale: Tensor, rows: int) -> bool:
