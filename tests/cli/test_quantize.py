@@ -481,7 +481,7 @@ def test_layers_that_are_kept_stay_float(digits: Path, data: Path, tmp_path: Pat
 
 @pytest.mark.parametrize(
     ("words", "why"),
-    [(["--keep-worst", 4], "keeping the worst 4 leaves none of the 4 layers to quantize; keep 3 at most"),
+    [(["--keep-worst", 4], "keeping the worst 4 leaves none of the 4 layers to quantize; keep 3 at most in all"),
      (["--keep-worst", 3, "--keep", "fc1"], "keeping the worst 3 leaves none"),
      (["--method", "entropy"], "(--activations); leave them out"),
      (["--keep", "conv1", "--keep", "conv2", "--keep", "fc1", "--keep", "fc2"], "keeping these leaves none"),

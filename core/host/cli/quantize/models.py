@@ -120,7 +120,9 @@ class Source:
         if left <= worst:
             how = f"the worst {worst}" if left else "these"
             many = len(self.layers)
-            raise EmberletError(f"keeping {how} leaves none of the {many} layers to quantize; keep {many - 1} at most in all")
+            raise EmberletError(
+                f"keeping {how} leaves none of the {many} layers to quantize; keep {many - 1} at most in all"
+            )
 
     def before(self) -> int:
         """The bytes of the model's weights, or of the file's tensors where it computes floats from smaller ones."""
