@@ -20,6 +20,7 @@ from ..ir.graph import Graph, Node
 from ..ir.value import scalar_value
 from ..ops.arithmetic import Clip
 from ..ops.elementwise import Relu
+from ..ops.joining import Concat
 from ..ops.movement import Flatten, Reshape, Squeeze, Transpose, Unsqueeze
 from ..ops.pooling import MaxPool
 from ..ops.quantization import DequantizeLinear, QuantizeLinear
@@ -122,6 +123,8 @@ def given(layer: Layer, walk: Walk) -> Change | None:
 def moved(node: QuantizeLinear, walk: Walk) -> Change | None:
     """An operator that moves or selects elements, between one grid and the same."""
     move = walk.producer(node.inputs[0])
+    if isinstance(move, Concat):
+        return concatenated(node, move, walk)
     if not isinstance(move, MaxPool | Flatten | Reshape | Squeeze | Transpose | Unsqueeze):
         return None
     if not walk.alone(node.inputs[0]) or not walk.only_output(move):
@@ -132,6 +135,18 @@ def moved(node: QuantizeLinear, walk: Walk) -> Change | None:
         return None
     inputs = (before.inputs[0], *move.inputs[1:])
     return instead(node, MOVED, replace(move, inputs=inputs, outputs=node.outputs))
+
+
+def concatenated(node: QuantizeLinear, join: Concat, walk: Walk) -> Change | None:
+    """The integers of one grid, joined as they are."""
+    found = grid_of(node)
+    if found is None or not walk.alone(node.inputs[0]) or not walk.only_output(join):
+        return None
+    parts = [walk.made_by(x, DequantizeLinear) for x in join.inputs]
+    if any(part is None or grid_of(part) != found or not walk.visible(part) for part in parts):
+        return None
+    inputs = tuple(part.inputs[0] for part in parts if part is not None)
+    return instead(node, MOVED, replace(join, inputs=inputs, outputs=node.outputs))
 
 
 def grid_of(node: QuantizeLinear | DequantizeLinear) -> Grid | None:

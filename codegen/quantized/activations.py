@@ -227,8 +227,21 @@ def _pair(graph: GraphProto, unused: Unused, name: str, scale: float, zero: int,
 
 
 def _grids(graph: GraphProto, ranges: Mapping[str, Range]) -> dict[str, tuple[float, int]]:
-    """A grid for each activation with a range; that of an operator that only moves elements is its input's."""
+    """A grid for each activation with a range; that of an operator that only moves elements is its input's. What only a
+    Concat reads has the grid of the whole, so that it is rounded once."""
     found = {name: grid_of(*span) for name, span in ranges.items()}
+    uses, outputs = readers(graph), {o.name for o in graph.output}
+    made = {o: node for node in graph.node for o in node.output}
+    for node in reversed(graph.node):
+        whole = found.get(node.output[0]) if node.op_type == "Concat" else None
+        for name in node.input if whole else ():
+            chain = [name]
+            while name in made and made[name].op_type in MOVING:
+                name = made[name].input[0]
+                chain.append(name)
+            alone = all(len(uses.get(n, ())) == 1 and n in found and n not in outputs for n in chain)
+            if whole and alone and name in made:
+                found.update(dict.fromkeys(chain, whole))
     for node in graph.node:
         if node.op_type in MOVING and node.input and node.input[0] in found:
             found[node.output[0]] = found[node.input[0]]

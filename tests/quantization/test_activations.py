@@ -12,6 +12,7 @@ from emberlet import codegen
 from emberlet.codegen.quantized import activations, preparing
 from emberlet.errors import UnsupportedError
 from emberlet.host.quantization.calibration import Observed, range_of
+from support.joined_branches import joined_branches
 from support.onnx_models import parse
 
 onnxruntime = pytest.importorskip("onnxruntime")
@@ -302,3 +303,19 @@ def test_outputs_without_a_shape_are_taken(activations: str, tmp_path: Path) -> 
     codegen.quantize(tmp_path / "net.onnx", given, activations=activations, out=tmp_path / "small")
     found = outputs(onnx.load(tmp_path / "small" / "net.onnx"), {"x": given})["y"]
     np.testing.assert_allclose(found, np.maximum(given @ w, 0), atol=0.05 * np.ptp(found))
+
+
+@pytest.mark.parametrize(("more", "grids"), [("", 3), (", float[1, 4, 4, 4] left", 4), (", float[1, 4, 8, 8] b", 4)])
+def test_what_only_a_concatenation_reads_is_rounded_to_the_grid_of_the_whole(more: str, grids: int) -> None:
+    model = preparing.prepared(joined_branches(more))
+    draw = np.random.default_rng(1)
+    given = {"x": draw.normal(size=(1, 3, 8, 8)).astype(np.float32)}
+    small = activations.quantized(model, ranges(model, given))
+    values = {t.name: onnx.numpy_helper.to_array(t) for t in small.graph.initializer}
+    quantizing = [n for n in small.graph.node if n.op_type == "QuantizeLinear"]
+    assert len({(float(values[n.input[1]]), int(values[n.input[2]])) for n in quantizing}) == grids
+    wanted = outputs(small, given)
+    found = codegen.load(small, "numpy")(given["x"])
+    for name, x in zip(wanted, found if isinstance(found, tuple) else (found,), strict=True):
+        assert np.array_equal(np.asarray(x), wanted[name])
+        close(outputs(model, given)[name], wanted[name], 0.03)

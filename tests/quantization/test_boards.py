@@ -23,6 +23,8 @@ from emberlet.micro.builder.quantization.quantize import quantize_graph
 from emberlet.micro.builder.quantization.reference import quantize
 
 pytest.importorskip("onnx")
+from support.joined_branches import joined_branches
+
 ROOT = Path(__file__).resolve().parents[2]
 MODELS = ROOT / "tests" / "models"
 SELECTING = (MaxPool, Reshape, Move, Copy)  # what chooses or moves bytes computes nothing
@@ -49,10 +51,16 @@ def parts(layer: Layer) -> dict[str, Any]:
     return {key: value.tolist() if isinstance(value, np.ndarray) else value for key, value in found.items()}
 
 
-@pytest.mark.parametrize("name", ["digits", "residual_cnn", "mobile_cnn"])
-def test_the_float_model_gives_the_files_layers_by_every_method(name: str) -> None:
+def branches(folder: Path) -> tuple[Path, Any]:
+    (folder / "net.onnx").write_bytes(joined_branches().SerializeToString())
+    return folder / "net.onnx", images(6)[:, :, :8, :8]
+
+
+@pytest.mark.parametrize("name", ["digits", "residual_cnn", "mobile_cnn", "joined branches"])
+def test_the_float_model_gives_the_files_layers_by_every_method(name: str, tmp_path: Path) -> None:
     """From the same samples: grids, weights, biases and multipliers."""
     path, x = digits() if name == "digits" else (MODELS / name / "model.onnx", images(6))
+    path, x = branches(tmp_path) if name == "joined branches" else (path, x)
     graph = fuse(taken_apart(read_graph(path.read_bytes(), "net")))
     seen = observe(graph, check_samples({graph.inputs[0]: x}, graph))
     for method in METHODS:

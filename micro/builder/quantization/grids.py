@@ -169,6 +169,10 @@ def _seen(graph: Graph, grids: dict[str, Grid], ranges: Mapping[str, Range]) -> 
     for layer in graph.layers:
         if _prefers_input(layer) and layer.output not in grids and layer.inputs[0] not in grids:
             leader[find(layer.output)] = find(layer.inputs[0])
+    for layer in reversed(graph.layers):
+        for name in _joined_alone(graph, layer) if layer.output not in grids else ():
+            if name not in grids:
+                leader[find(name)] = find(layer.output)
     spans = {**ranges, **_masked(graph, ranges)}
     for layer in graph.layers:
         if isinstance(layer, Move) and layer.fill:
@@ -177,6 +181,21 @@ def _seen(graph: Graph, grids: dict[str, Grid], ranges: Mapping[str, Range]) -> 
     for name in graph.shapes:
         if name not in grids:
             grids[name] = grid_over(*spans[find(name)])
+
+
+def _joined_alone(graph: Graph, layer: Layer) -> list[str]:
+    """The operands of a concatenation that nothing else reads, nor what their elements come from."""
+    if not isinstance(layer, Move) or layer.fill is not None or len(set(layer.inputs)) == 1:
+        return []
+    readers, made = graph.consumers(), {each.output: each for each in graph.layers}
+    found = []
+    for name in layer.inputs:
+        chain = [name]
+        while chain[-1] in made and _prefers_input(made[chain[-1]]):
+            chain.append(made[chain[-1]].inputs[0])
+        if all(len(readers[n]) == 1 and n not in graph.outputs for n in chain) and chain[-1] in made:
+            found.append(name)
+    return found
 
 
 def _masked(graph: Graph, ranges: Mapping[str, Range]) -> dict[str, Range]:
