@@ -345,9 +345,9 @@ class Contraction(Packing, Tiles):
 
     def _fetches(self):
         """Whether tiles fetch the next block's columns: a matrix of which neighbors in a column lie far from each
-        other, and too large to be in a near cache."""
+        other, and too large to be in a near cache. The pixels of a convolution were written just before."""
         e, what = self.e, self.what
-        if type(self) is not Contraction or self.lanes == 4 or len(what.inner) > 1 or not fixed(what):
+        if type(self) is not Contraction or self.lanes == 4 or self.node.op != "matmul" or not fixed(what):
             return False
         (slot, index), depth = self.right.attr, what.depth()
         if e.coefficient(index, "column") != 1 or e.coefficient(index, "k0") is None:
