@@ -207,7 +207,8 @@ class Tiles:
 
     def _store_row(self, sums):
         """Apply the epilogue to a row's sums, and store them. sums: expressions."""
-        e, f = self.e, self.f
+        e, f, columns = self.e, self.f, self.what.columns
+        e.aligned = not is_open(columns) and columns % self.lanes == 0
         for v, found in enumerate(sums):
             e.block()
             e.bind(self.lane, f.let(op("i32.add", self.first_column, i32(self.lanes * v))))
@@ -216,6 +217,7 @@ class Tiles:
             e.store_four(self.store, self.result, self.low.slots.result.word)
             e.lane = None
             e.close()
+        e.aligned = False
 
     def _multiplied(self, a, b, c):
         if self.options.relaxed:

@@ -19,7 +19,8 @@ class Places:
     """Writes into a Function whose parameters are the addresses of `slots` and of the result.
 
     addresses: slot number -> expression of its tensor's address. lane: the name of the lane counter, or None. lanes:
-    the numbers in a vector; by_one: whether some code computes them one by one.
+    the numbers in a vector; aligned: whether the lane counter is a multiple of these; by_one: whether some code
+    computes them one by one.
     """
 
     def __init__(self, function, slots):
@@ -30,6 +31,7 @@ class Places:
         self.variables = {}  # name -> (expression, number of its scope, whether it is a vector)
         self.lane = None
         self.lanes = function.lanes
+        self.aligned = False
         self.by_one = False
         self.barrier = 0  # loads must stay inside this scope: outside it their indices may be out of bounds
         self.scopes = [Scope(None)]
@@ -252,10 +254,25 @@ class Places:
         out = 0
         for c, atom in index.terms:
             if self._atom_depends(atom, name):
-                if atom.kind != "digit" or not known_equal(atom.payload[2:], (1, 0)):
+                step = self._step(atom, name)
+                if step is None:
                     return None
-                out += c
+                out += step * c
         return out
+
+    def _step(self, atom, name):
+        """By how much an atom grows with a step of a counter, 0 or 1; None if that is not the same for all steps, those
+        within a vector if the counter is a multiple of its length."""
+        if atom.kind != "digit":
+            return None
+        base, _, div, mod = atom.payload
+        if known_equal((div, mod), (1, 0)):
+            return 1
+        if not self.aligned or base != name or name != self.lane or is_open(div) or is_open(mod):
+            return None
+        if div % self.lanes == 0:
+            return 0
+        return 1 if div == 1 and mod % self.lanes == 0 else None
 
 
 def args_first(value, known):

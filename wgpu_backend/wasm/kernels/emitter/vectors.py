@@ -141,6 +141,8 @@ class Emitter(Numbers):
                 out = op("i8x16.shuffle", reverse, reverse, imm=_REVERSE)
             else:
                 out = op("v128.reverse", reverse)
+        elif c == 0:  # of a digit that does not change within a vector
+            out = splat(self.scalar(value), value.type)
         elif c == 2:  # the last element is read and not used; every memory ends with room for it
             at, offset = self.address(slot, index, word)
             out = self.every_second(word, self.f.let(at), offset)
