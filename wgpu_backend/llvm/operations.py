@@ -144,6 +144,8 @@ class Operations(Values):
             called = f"{type} @llvm.x86.avx512.vpdpbusd.{32 * self.lanes}"
             self.declared.add(f"declare {called}({type}, {narrow}, {narrow})")
             self.push(type, f"call {called}({type} {self.pop(type)}, {narrow} {a}, {narrow} {b})")
+        elif how == "nearest":
+            self._nearest()
         elif how == "whole":
             self.push(type, f"fptosi {self.floats} {self.pop(self.floats)} to {type}")
         elif how == "not":
@@ -159,6 +161,16 @@ class Operations(Values):
         else:
             a, b = self.pops(type, 2)
             self.push(type, f"{how} {type} {a}, {b}")
+
+    def _nearest(self) -> None:
+        """As the processor converts: LLVM's own conversions say nothing of numbers without an integer."""
+        value, type = self.pop(self.floats), self.whole
+        called, more = "x86.avx.cvt.ps2dq.256", ""
+        if self.lanes == 16:
+            called, more = "x86.avx512.mask.cvtps2dq.512", f", {type} zeroinitializer, i16 -1, i32 4"
+        types = ", ".join([part.rpartition(" ")[0] for part in f"{self.floats} x{more}".split(", ")])
+        self.declared.add(f"declare {type} @llvm.{called}({types})")
+        self.push(type, f"call {type} @llvm.{called}({self.floats} {value}{more})")
 
     def _picked(self, how: str) -> None:
         """Some lanes of a vector or of two."""

@@ -322,9 +322,29 @@ class _Writer(Operations):
         at = self._address(offset)
         self.line(f"call void {name}({self.whole} {value}, ptr {at}, i32 4, {truths} {mask})")
 
+    def _store_saturated(self, how: str, offset: int) -> None:
+        """LLVM writes the extremes and the cut as the processor's own instructions."""
+        type, count = self.whole, self.lanes
+        if "two" in how:
+            a, b = self.pops(type, 2)
+            count *= 2
+            both = f"<{count} x i32>"
+            picks = ", ".join([f"i32 {n}" for n in range(count)])
+            self.push(both, f"shufflevector {type} {a}, {type} {b}, {both} <{picks}>")
+            type = both
+        low, high = (-128, 127) if how[-2:] == "i8" else (0, 255)
+        for name, bound in (("smin", high), ("smax", low)):
+            bounds = "<" + ", ".join([f"i32 {bound}"] * count) + ">"
+            self.intrinsic(name, type, type, (type, self.pop(type)), (type, bounds))
+        value = self.let(f"trunc {type} {self.pop(type)} to <{count} x i8>")
+        self.line(f"store <{count} x i8> {value}, ptr {self._address(offset)}, align 1")
+
     def _store(self, kind: str, how: str, offset: int, lane: int) -> None:
         if how == "store_masked":
             self._store_masked(offset)
+            return
+        if how[-2:] in ("i8", "u8"):
+            self._store_saturated(how, offset)
             return
         name, type = self.stack.pop()
         if how == "store32_lane":

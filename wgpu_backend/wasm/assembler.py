@@ -131,6 +131,26 @@ def bits(mask, a, b):
     return op("v128.bitselect", a, b, mask)
 
 
+def alternating(parts):
+    """The code of several parts, a step of each in turn, where each is a sequence of steps that set a local; else one
+    behind the other."""
+    split = []
+    for part in parts:
+        steps = [[]]
+        for chunk in part:
+            if chunk[0] in (0x02, 0x03, 0x04):  # a block, a loop, a branch
+                return [c for whole in parts for c in whole]
+            steps[-1].append(chunk)
+            if chunk[0] == 0x21:  # local.set
+                steps.append([])
+        split.append(steps)
+    out = []
+    for n in range(max([len(steps) for steps in split])):
+        for steps in split:
+            out += steps[n] if n < len(steps) else []
+    return out
+
+
 MOST_LOCALS = 49000  # locals of a function: V8 and wasmtime accept 50,000, including parameters
 
 

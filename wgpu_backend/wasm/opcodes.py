@@ -132,12 +132,14 @@ _simd("f32x4", 261, "relaxed_madd relaxed_nmadd", "v128")
 # vectors; even_odd: those of one and the odd ones of another; load_i8, load_u8, store_8: bytes as lanes; load_masked
 # and store_masked: the lanes whose mask is set; whole: floats within 32 bits as integers; dot_bytes: a vector of sums,
 # plus those of four neighboring products of unsigned and of signed bytes; prefetch: nothing, but the line of the cache
-# is needed soon.
+# is needed soon; nearest: floats rounded to integers, half to even, those without one as the lowest integer; store_i8
+# and store_u8: lanes as bytes, saturated; store_two_i8 and store_two_u8: those of two vectors, one behind the other.
 WIDER = {}
-_WIDER = "ramp turn reverse even even_odd load_i8 load_u8 store_8 load_masked store_masked prefetch whole dot_bytes"
+_WIDER = "ramp turn reverse even even_odd load_i8 load_u8 store_8 load_masked store_masked prefetch whole dot_bytes nearest"
+_WIDER += " store_i8 store_u8 store_two_i8 store_two_u8"
 for _n, _name in enumerate(_WIDER.split()):
-    _align = 0 if 4 < _n < 11 else None
-    _type = "" if _name in ("store_8", "store_masked", "prefetch") else "v128"
+    _align = 0 if _name.split("_")[0] in ("load", "store", "prefetch") else None
+    _type = "" if _name[:6] == "store_" or _name == "prefetch" else "v128"
     WIDER["v128." + _name] = (b"\xfd" + unsigned(0x1000 + _n), _type, _align)
 
 TYPES = {"i32": 0x7F, "i64": 0x7E, "f32": 0x7D, "f64": 0x7C, "v128": 0x7B}

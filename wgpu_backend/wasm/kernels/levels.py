@@ -52,6 +52,31 @@ def levels(e, value):
     return op("i32x4.sub", _with_rounding(e, value, found), i32x4(_ROUNDING_BITS - found[1]))
 
 
+def saturating(e, value, word):
+    """A vector of integers that are a Value's bytes, `word`, once they are saturated to these; else None. e's vectors
+    have more than four numbers."""
+    whole = (-128, 127) if word == "i8" else (0, 255)
+    while value.op == "cast" and value.type in ("i32", "u32") and value.args[0].type in ("i32", "u32"):
+        value = value.args[0]
+    found = _rounded(value) if value.op == "function" and value.attr[0] in ("to_i32", "to_u32") else None
+    if found is None or found[2:] != whole:
+        known = bounds(value, e.slots)
+        return e.vector(value) if known and whole[0] <= known[0] and known[1] <= whole[1] else None
+    quotient, zero, low, high = found
+
+    def made():
+        out = _quotient(e, *quotient.args) if _by_reciprocal(e, quotient) else e.vector(quotient)
+        known = _interval(quotient, e.slots) or (-_INFINITE, _INFINITE)
+        if known[1] > _LARGEST:
+            out = op("f32x4.pmin", out, f32x4(high - zero))
+        if known[0] < -_LARGEST and zero < 0:  # else NaN and what is too small become the lowest integer
+            out = op("f32x4.pmax", f32x4(low - zero), out)
+        out = op("v128.nearest", out)
+        return op("i32x4.add", out, i32x4(zero)) if zero else out
+
+    return e.keep((value.id, "saturating"), e.level(value), made)
+
+
 def numbers(e, value, one=False):
     """The vector, or the number if `one`, of a Value that is the float of levels, or such a float less a known integer,
     without making integers of them; else None."""

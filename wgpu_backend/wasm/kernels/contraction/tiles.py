@@ -208,15 +208,22 @@ class Tiles:
     def _store_row(self, sums):
         """Apply the epilogue to a row's sums, and store them. sums: expressions."""
         e, f, columns = self.e, self.f, self.what.columns
-        e.aligned = not is_open(columns) and columns % self.lanes == 0
-        for v, found in enumerate(sums):
-            e.block()
+        e.aligned = self.lane == "column" and not is_open(columns) and columns % self.lanes == 0
+        word, stores = self.low.slots.result.word, []
+
+        def compute(v, found):
             e.bind(self.lane, f.let(op("i32.add", self.first_column, i32(self.lanes * v))))
             e.lane = self.lane
             e.define("sum", f.let(found), True)
-            e.store_four(self.store, self.result, self.low.slots.result.word)
+            if e.coefficient(self.store) == 1:
+                stores.append(e.ready(self.store, self.result, word))
+            else:
+                e.store_four(self.store, self.result, word)
             e.lane = None
-            e.close()
+
+        e.beside([lambda v=v, s=s: compute(v, s) for v, s in enumerate(sums)])
+        if stores:
+            e.put(stores)
         e.aligned = False
 
     def _multiplied(self, a, b, c):

@@ -4,7 +4,7 @@ computed."""
 from emberlet.sizes.questions import known_equal
 from emberlet.sizes.size import is_open, least
 
-from ...assembler import E, i32, op, unsigned_min
+from ...assembler import E, alternating, i32, op, unsigned_min
 
 
 class Scope:
@@ -54,6 +54,16 @@ class Places:
     def block(self):
         """Open a scope that runs once; its bindings and values end with it."""
         self._open(lambda code: self.f.code.extend(code))
+
+    def beside(self, writes):
+        """Call each of some functions in a block of its own. With vectors longer than four, what these wrote alternates
+        step by step, so that a processor has several chains of operations at once within the few that it looks at."""
+        parts = []
+        for write in writes:
+            self._open(parts.append)
+            write()
+            self.close()
+        self.f.code.extend(alternating(parts) if self.lanes > 4 else [c for part in parts for c in part])
 
     def loop(self, name, extent, step=1, start=0, clamp=None, split=False):
         """Open the loop of a counter from `start` to below `extent` (numbers, sizes or expressions; extent > start, but

@@ -278,21 +278,44 @@ class Emitter(Numbers):
 
     def store_four(self, index, value, word):
         """`store` at four positions of the lane counter."""
+        if self.coefficient(index) == 1:
+            self.put([self.ready(index, value, word)])
+        else:
+            self._store_one_by_one(index, value, word)
+
+    def ready(self, index, value, word):
+        """(instruction, address, offset, vector) that store a Value at neighboring positions."""
+        e, how = None, "v128.store"
+        if size(word) == 1:
+            how = "v128.store_8"
+            if self.lanes != 4:
+                from ..levels import saturating
+
+                e = saturating(self, value, word)
+                how = how if e is None else "v128.store_" + word
+        if e is None:
+            e = self.vector(value)
+        if value.type == "bool":
+            e = op("v128.and", e, i32x4(1))
+        at, offset = self.address("out", index, word)
+        return how, at, offset, self.f.let(e)
+
+    def put(self, stores):
+        """Write what some calls of `ready` gave for vectors that follow each other."""
+        first = stores[0]
+        if len(stores) == 2 and first[0] in ("v128.store_i8", "v128.store_u8"):
+            stores = [("v128.store_two_" + first[0][-2:], first[1], first[2], first[3], stores[1][3])]
+        for how, at, offset, *vectors in stores:
+            if how == "v128.store_8" and self.lanes == 4:
+                packed = op("i8x16.shuffle", vectors[0], vectors[0], imm=_FIRST_BYTES)
+                self.f.do(memory("v128.store32_lane", at, packed, offset=offset, lane=0))
+            else:
+                self.f.do(memory(how, at, *vectors, offset=offset))
+
+    def _store_one_by_one(self, index, value, word):
         e = self.vector(value)
         if value.type == "bool":
             e = op("v128.and", e, i32x4(1))
-        c = self.coefficient(index)
-        if c == 1:
-            at, offset = self.address("out", index, word)
-            if size(word) == 4:
-                self.f.do(memory("v128.store", at, e, offset=offset))
-            elif self.lanes != 4:
-                self.f.do(memory("v128.store_8", at, e, offset=offset))
-            else:
-                e = self.f.let(e)
-                packed = op("i8x16.shuffle", e, e, imm=_FIRST_BYTES)
-                self.f.do(memory("v128.store32_lane", at, packed, offset=offset, lane=0))
-            return
         e = self.f.let(e)
         self.by_one = True
         known = self.counters[self.lane]
