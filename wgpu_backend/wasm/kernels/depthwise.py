@@ -2,8 +2,10 @@
 
 Each vector of the image is loaded once for all rows of the tile that use it. Borders are stored with the image
 (prepare.py), so no tap needs an edge test. Where many channels are shared by threads, and vectors are longer than four,
-each thread computes a channel inside a border of zeros instead, which stays in its cache. Integers of at most 16 bits
-lie in words of 32, whose lower halves i32x4.dot_i16x8_s multiplies with a tap; the upper halves meet zeros.
+each thread computes a channel inside a border of zeros instead, which stays in its cache; of each line the even columns
+first, if the filter moves by two. Integers of at most 16 bits lie in words of 32, which i32x4.dot_i16x8_s multiplies
+with taps: in such a channel each word has the number below in its upper half, for the tap below; elsewhere the upper
+halves meet zeros.
 """
 
 from emberlet.sizes.size import is_open
@@ -12,7 +14,7 @@ from ...lower import index as ix
 from ...lower.lowering import Lowering
 from ...lower.reductions import window
 from ...run import storage
-from ..assembler import f32x4, i32, memory, op
+from ..assembler import f32x4, i32, i32x4, memory, op
 from . import split
 from .nest import begin, finish
 
@@ -97,23 +99,44 @@ class _Depthwise:
             w = window(places[i], taps[i], stride[i], (0, 0), dilation[i])
             at.append(w.bounded(0, x.shape[2 + i] - 1))
         self.filter = low.value(weight, [grid[1], ix.ZERO] + taps)
-        self.plane = None  # the lengths of a channel with its border, if the kernel copies it
+        self.word = "f32" if node.dtype.kind == "float" else "i32"
+        self.plane = None  # the bytes of a channel with its border, if the kernel copies it
+        self.together = 1  # lines of taps that a word's halves are multiplied with
         if id(x) not in stored and takes_pad(node):
-            self.plane = (x.shape[2], x.shape[3])
-            self.inside = x.srcs[0].shape[2:]
-            self.begin = (x.arg[0][2][0], x.arg[0][3][0])
-            self.by = (stride, dilation)
-            pixel = [ix.counter("y", self.inside[0]), ix.counter("x", self.inside[1])]
-            self.image = low.value(x.srcs[0], list(grid) + pixel)
+            self._lay_out(x, grid, stride, dilation)
         else:
             self.image = low.value(x, at)
-        self.word = "f32" if node.dtype.kind == "float" else "i32"
         value = low.build.make("variable", self.word, (), "sum")
         self.result, self.store = low.place(list(grid) + places, low.round(value, node.dtype))
 
+    def _lay_out(self, x, grid, stride, dilation):
+        """The lines of a channel's plane. parts: (value of a pixel, their number in a line, the place of the first
+        one), for the columns from one step of the filter to the next."""
+        height, width = x.srcs[0].shape[2:]
+        (above, _), (before, _) = x.arg[0][2:]
+        self.inside = height
+        self.above = above
+        self.by = (stride, dilation)
+        self.apart = apart = stride[1] if width >= stride[1] * self.options.lanes else 1
+        self.half = (x.shape[3] + apart - 1) // apart
+        self.line = apart * self.half
+        self.plane = 4 * x.shape[2] * self.line
+        if self.word == "i32" and dilation[0] == 1 and self.kernel_shape[0] > 1:
+            self.together = 2
+        self.parts = []
+        for first in range(apart):
+            count = (width - first + apart - 1) // apart
+            column = ix.add(ix.mul(ix.counter("x", count), apart), ix.const(first))
+            pixel = self.low.value(x.srcs[0], list(grid) + [ix.counter("y", height), column])
+            self.parts.append((pixel, count, self._in_line(before + first)))
+
+    def _in_line(self, column):
+        """The place of a column in a line of the plane."""
+        return column % self.apart * self.half + column // self.apart
+
     def serves(self):
         """Whether image and filter are read from memory at linear positions."""
-        if self.filter.op != "load" or (self.image.op != "load" and not self.plane):
+        if self.filter.op != "load" or (not self.plane and self.image.op != "load"):
             return False
         types = self.low.slots.types
         read = [self.filter] if self.plane else [self.image, self.filter]
@@ -132,14 +155,15 @@ class _Depthwise:
     def _serves_plane(self, e):
         """`serves` where the kernel computes the image in a plane."""
         self.taps = [e.coefficient(self.filter.attr[1], n) for n in ("k0", "k1")]
-        (down, right), (below, beside) = self.by
-        line = self.plane[1]
-        self.steps = [down * line, right, below * line, beside]
-        return None not in self.taps and min(self.taps) >= 0 and self.inside[1] >= self.options.lanes
+        (down, right), (below, _) = self.by
+        self.steps = [down * self.line, right // self.apart, below * self.line]
+        few = min([count for _, count, _ in self.parts]) < self.options.lanes
+        return None not in self.taps and min(self.taps) >= 0 and not few
 
     def kernel(self, name):
         slots = self.low.slots
         self.e = e = begin(name, slots, self.options.lanes)
+        self.f = e.f
         rows = min(ROWS, self.height)
         wide = e.lanes
         tiles, panels = (self.height + rows - 1) // rows, (self.width + wide - 1) // wide
@@ -161,9 +185,8 @@ class _Depthwise:
 
     def _clear(self):
         """Fill a thread's plane with zeros, of which the border stays."""
-        e, f = self.e, self.e.f
-        size = 4 * self.plane[0] * self.plane[1]
-        whole = (size + 4 * e.lanes - 1) // (4 * e.lanes) * 4 * e.lanes
+        e, f = self.e, self.f
+        whole = (self.plane + 4 * e.lanes - 1) // (4 * e.lanes) * 4 * e.lanes
         f.scratch = whole
         e.loop("cleared", whole, 4 * e.lanes)
         f.do(memory("v128.store", op("i32.add", e.addresses["scratch"], e.counters["cleared"][0]), f32x4(0.0)))
@@ -171,23 +194,62 @@ class _Depthwise:
 
     def _copy(self):
         """Compute a channel in the plane."""
-        e, f = self.e, self.e.f
-        height, width = self.inside
-        e.loop("y", height)
-        line = op("i32.mul", e.counters["y"][0], i32(4 * self.plane[1]))
-        first = 4 * (self.begin[0] * self.plane[1] + self.begin[1])
-        to = f.let(op("i32.add", op("i32.add", e.addresses["scratch"], line), i32(first)))
-        e.loop("x", width, e.lanes, clamp=width - e.lanes if width % e.lanes else None)
-        e.lane = "x"
-        pixels = f.let(e.vector(self.image))
-        e.lane = None
-        f.do(memory("v128.store", op("i32.add", to, op("i32.shl", e.counters["x"][0], i32(2))), pixels))
+        e, f = self.e, self.f
+        counts = [count for _, count, _ in self.parts]
+        groups = [self.parts] if counts[0] == counts[-1] else [[part] for part in self.parts]
+        for parts in groups:
+            count = parts[0][1]
+            e.loop("x", count, e.lanes, clamp=count - e.lanes if count % e.lanes else None)
+            to = f.local("i32")
+            f.set(to, op("i32.add", e.addresses["scratch"], op("i32.shl", e.counters["x"][0], i32(2))))
+            f.set(to, op("i32.add", f.get(to), i32(4 * self.above * self.line)))
+            e.lane = "x"
+            if self.together == 2:
+                self._copy_pairs(parts, to)
+            else:
+                e.loop("y", self.inside)
+                self._put(to, parts, [e.vector(pixel) for pixel, _, _ in parts])
+                e.close()
+            e.lane = None
+            e.close()
+
+    def _put(self, to, parts, vectors):
+        """Store vectors of a line at the address in a local, which then has the next line's."""
+        f = self.f
+        for (_, _, place), vector in zip(parts, vectors):
+            f.do(memory("v128.store", f.get(to), vector, offset=4 * place))
+        f.set(to, op("i32.add", f.get(to), i32(4 * self.line)))
+
+    def _copy_pairs(self, parts, to):
+        """Store vectors of each line, beside those of the next one."""
+        e, f = self.e, self.f
+        last = [f.local("v128") for _ in parts]
+
+        def lower():
+            return [op("v128.and", f.get(n), i32x4(0xFFFF)) for n in last]
+
+        e.block()
+        e.bind("y", i32(0))
+        for n, (pixel, _, _) in zip(last, parts):
+            f.set(n, e.vector(pixel))
         e.close()
-        e.close()
+        if self.above:
+            f.set(to, op("i32.sub", f.get(to), i32(4 * self.line)))
+            self._put(to, parts, [op("i32x4.shl", f.get(n), i32(16)) for n in last])
+        if self.inside > 1:
+            e.loop("y", self.inside, 1, 1)
+            below = [f.let(e.vector(pixel)) for pixel, _, _ in parts]
+            upper = [op("i32x4.shl", vector, i32(16)) for vector in below]
+            self._put(to, parts, [op("v128.or", a, b) for a, b in zip(lower(), upper)])
+            for n, vector in zip(last, below):
+                f.set(n, vector)
+            e.close()
+        self._put(to, parts, lower())
 
     def _weights(self):
-        """The taps of the channel, each broadcast to a vector."""
-        e, f = self.e, self.e.f
+        """The taps of the channel, or two of a column, each broadcast to a vector."""
+        e, f = self.e, self.f
+        height, width = self.kernel_shape
         slot, index = self.filter.attr
         e.block()
         e.bind("k0", i32(0))
@@ -196,20 +258,24 @@ class _Depthwise:
         f.set(at, e.index(index, 4, e.addresses[slot]))
         e.close()
         out = {}
-        for k0 in range(self.kernel_shape[0]):
-            for k1 in range(self.kernel_shape[1]):
+        for k0 in range(0, height, self.together):
+            for k1 in range(width):
                 offset = 4 * (k0 * self.taps[0] + k1 * self.taps[1])
                 if self.word == "f32":
                     tap = memory("v128.load32_splat", f.get(at), offset=offset)
                 else:
-                    tap = op("i32x4.splat", memory("i32.load16_u", f.get(at), offset=offset))
+                    tap = memory("i32.load16_u", f.get(at), offset=offset)
+                    if self.together == 2 and k0 + 1 < height:
+                        below = memory("i32.load16_u", f.get(at), offset=offset + 4 * self.taps[0])
+                        tap = op("i32.or", tap, op("i32.shl", below, i32(16)))
+                    tap = op("i32x4.splat", tap)
                 out[k0, k1] = f.let(tap)
         return out
 
     def _tile(self, first_row, first_column, rows, weights):
         """Sum and store a tile."""
-        e, f = self.e, self.e.f
-        by_row, by_column, by_k0, by_k1 = self.steps
+        e, f = self.e, self.f
+        by_row, by_column, by_k0 = self.steps[:3]
         sums = [f.local("v128") for _ in range(rows)]
         for s in sums:
             f.set(s, f32x4(0.0))
@@ -219,7 +285,8 @@ class _Depthwise:
         served = {}
         for r in range(rows):
             for k0, k1 in weights:
-                place = r * by_row + k0 * by_k0 + k1 * by_k1
+                across = self._in_line(k1 * self.by[1][1]) if self.plane else k1 * self.steps[3]
+                place = r * by_row + k0 * by_k0 + across
                 served.setdefault(place, []).append((r, k0, k1))
         for place in sorted(served):
             four = self._four(f.get(at), 4 * place, by_column)
@@ -240,7 +307,7 @@ class _Depthwise:
 
     def _place(self, row, column):
         """The address of a result's first tap."""
-        e, f = self.e, self.e.f
+        e, f = self.e, self.f
         if self.plane:
             by_row, by_column = self.steps[:2]
             place = op("i32.add", op("i32.mul", row, i32(4 * by_row)), op("i32.mul", column, i32(4 * by_column)))
