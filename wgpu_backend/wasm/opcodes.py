@@ -135,7 +135,9 @@ _simd("f32x4", 261, "relaxed_madd relaxed_nmadd", "v128")
 # is needed soon; nearest: floats rounded to integers, half to even, those without one as the lowest integer; store_i8
 # and store_u8: lanes as bytes, saturated; store_two_i8 and store_two_u8: those of two vectors, one behind the other.
 WIDER = {}
-_WIDER = "ramp turn reverse even even_odd load_i8 load_u8 store_8 load_masked store_masked prefetch whole dot_bytes nearest"
+_WIDER = (
+    "ramp turn reverse even even_odd load_i8 load_u8 store_8 load_masked store_masked prefetch whole dot_bytes nearest"
+)
 _WIDER += " store_i8 store_u8 store_two_i8 store_two_u8"
 for _n, _name in enumerate(_WIDER.split()):
     _align = 0 if _name.split("_")[0] in ("load", "store", "prefetch") else None
