@@ -68,9 +68,10 @@ SMALL: dict[str, Any] = {
     "emberlet.session.room:LEAST": 1,
     # The GPU computes four elements at a time.
     f"{_GPU}record.node:WIDE": 4,
-    # Kernels of WebAssembly go over panels and add long sums in parts.
+    # Kernels of WebAssembly and machine code go over panels and add long sums in parts.
     f"{_GPU}wasm.kernels.contraction:BLOCK_BYTES": 2048,
     f"{_GPU}wasm.kernels.contraction:PAGE": 64,
+    f"{_GPU}wasm.kernels.pictures.direct_integers:_PICTURE": 64,
     f"{_GPU}wasm.kernels.folds:BLOCK": 16,  # the longest vector: a block is no shorter
     f"{_GPU}wasm.kernels.single_row:BLOCK": 8,
     f"{_GPU}wasm.kernels.single_row:LEAST": 16,

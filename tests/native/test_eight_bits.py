@@ -12,6 +12,7 @@ from emberlet.wgpu_backend.compiled import compile as compiled
 from emberlet.wgpu_backend.llvm import processor
 from emberlet.wgpu_backend.record import small_planes, zero_points
 from emberlet.wgpu_backend.wasm.kernels import byte_products, integers, stored_panels
+from emberlet.wgpu_backend.wasm.kernels.pictures import direct_integers
 from support.rows import every
 
 Array = np.ndarray[Any, Any]
@@ -108,6 +109,40 @@ def test_convolutions_of_8_bits_are_exact(backend: Any, seed: int) -> None:
     want = np.asarray(layer(*arrays))
     for found in both(backend, layer, x, w, *points):
         np.testing.assert_array_equal(found, want)
+
+
+@every("seed", range(24), share=2)
+def test_convolutions_of_whole_vectors_are_exact(backend: Any, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[Any] = []
+    direct = direct_integers.direct_integers
+    monkeypatch.setattr(direct_integers, "direct_integers", lambda *given: made.append(direct(*given)) or made[-1])
+    monkeypatch.setenv("EMBERLET_CACHE", "off")
+    rng = np.random.default_rng(seed)
+    groups, channels, out = 1 + seed % 2, int(rng.integers(1, 9)), int(rng.integers(2, 11))
+    kernel, stride = [(3, 3), (5, 5), (1, 3), (2, 2), (4, 5), (3, 1)][seed % 6], (1 + seed // 2 % 2, 1 + seed // 3 % 2)
+    dilation = 1 + seed // 6 % 2
+    reach = [dilation * (k - 1) for k in kernel]
+    line = max(backend.options.lanes, 8) * int(rng.integers(1, 4))
+    sizes = int(rng.integers(3, 8)) * stride[0] + reach[0], line * stride[1] + reach[1]
+    x = drawn(rng, (2, groups * channels, *sizes), ["uint8", "int8"][seed // 2 % 2])
+    w = drawn(rng, (groups * out, channels, *kernel), "int8")
+    zero, point = int(rng.integers(0, 100)), int(rng.integers(-5, 5)) * (seed % 4 == 0)
+    rows, columns = (sizes[0] - reach[0] - 1) // stride[0] + 1, line
+    want = np.zeros((2, groups * out, rows, columns), np.int64)
+    for g in range(groups):
+        mine = w[g * out : (g + 1) * out].astype(int) - point
+        for i, j in np.ndindex(*kernel):
+            part = x[:, g * channels : (g + 1) * channels, i * dilation :: stride[0], j * dilation :: stride[1]]
+            part = part[:, :, :rows, :columns].astype(int) - zero
+            want[:, g * out : (g + 1) * out] += np.einsum("nchw,oc->nohw", part, mine[:, :, i, j])
+
+    def layer(x: Any, w: Any) -> Any:
+        return F.conv_integer(x, w, zero, point, stride=stride, dilation=dilation, groups=groups)
+
+    for found in both(backend, layer, x, w):
+        np.testing.assert_array_equal(found, want)
+    if processor.current().dots == 2 and backend.options.lanes > 4 and line * rows >= 2 * backend.options.lanes:
+        assert any(made)
 
 
 @every("seed", range(16), share=2)

@@ -144,6 +144,12 @@ class Operations(Values):
             called = f"{type} @llvm.x86.avx512.vpdpbusd.{32 * self.lanes}"
             self.declared.add(f"declare {called}({type}, {narrow}, {narrow})")
             self.push(type, f"call {called}({type} {self.pop(type)}, {narrow} {a}, {narrow} {b})")
+        elif how == "dot_pairs":
+            self._dot()
+            a, b = self.pops(type, 2)
+            self.push(type, f"add {type} {a}, {b}")
+            # LLVM would add the products of several steps to each other first, for which registers do not suffice.
+            self.intrinsic("arithmetic.fence", self.floats, self.floats, (self.floats, self.pop(self.floats)))
         elif how == "nearest":
             self._nearest()
         elif how == "whole":

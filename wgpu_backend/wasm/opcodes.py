@@ -133,12 +133,13 @@ _simd("f32x4", 261, "relaxed_madd relaxed_nmadd", "v128")
 # and store_masked: the lanes whose mask is set; whole: floats within 32 bits as integers; dot_bytes: a vector of sums,
 # plus those of four neighboring products of unsigned and of signed bytes; prefetch: nothing, but the line of the cache
 # is needed soon; nearest: floats rounded to integers, half to even, those without one as the lowest integer; store_i8
-# and store_u8: lanes as bytes, saturated; store_two_i8 and store_two_u8: those of two vectors, one behind the other.
+# and store_u8: lanes as bytes, saturated; store_two_i8 and store_two_u8: those of two vectors, one behind the other;
+# dot_pairs: a vector of sums, plus those of two neighboring products of int16, added in the order of the code.
 WIDER = {}
 _WIDER = (
-    "ramp turn reverse even even_odd load_i8 load_u8 store_8 load_masked store_masked prefetch whole dot_bytes nearest"
+    "ramp turn reverse even even_odd load_i8 load_u8 store_8 load_masked store_masked prefetch whole dot_bytes nearest "
+    "store_i8 store_u8 store_two_i8 store_two_u8 dot_pairs"
 )
-_WIDER += " store_i8 store_u8 store_two_i8 store_two_u8"
 for _n, _name in enumerate(_WIDER.split()):
     _align = 0 if _name.split("_")[0] in ("load", "store", "prefetch") else None
     _type = "" if _name[:6] == "store_" or _name == "prefetch" else "v128"

@@ -17,7 +17,7 @@ from . import split
 from .contraction import Contraction, _rows_of_tiles
 from .contraction.tiles import NEAR
 from .emitter.numbers import size
-from .levels import bare, offset_load
+from .levels import offset_load
 from .nest import begin, finish
 from .pairs import LOAD_EIGHT, Pairs
 from .runs import runs
@@ -185,14 +185,6 @@ class _Integers(Pairs, Contraction):
             if value.op == "load" and e.coefficient(value.attr[1], "column") not in (0, 1):
                 return False
         return True
-
-    def _left_in_memory(self):
-        """Whether the terms of a row of the left operand follow each other in memory, and nothing but a zero point is
-        subtracted from them."""
-        value = bare(self.left)
-        if value.op == "sub" and not self.e.depends(value.args[1], "k"):
-            value = bare(value.args[0])
-        return value.op == "load" and self.e.coefficient(value.attr[1], "k") == 1
 
     def kernel(self, name):
         what, slots = self.what, self.low.slots

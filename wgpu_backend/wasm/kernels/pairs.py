@@ -3,6 +3,7 @@
 from ...lower import index as ix
 from ..assembler import i32, i32x4, memory, op, unsigned_min
 from .emitter.numbers import size
+from .levels import bare
 
 LOAD_EIGHT = {"i8": "v128.load8x8_s", "u8": "v128.load8x8_u"}
 
@@ -71,6 +72,14 @@ class Pairs:
         e.lane = None
         e.close()
         return out
+
+    def _left_in_memory(self):
+        """Whether the terms of a row of the left operand follow each other in memory, and nothing but a zero point is
+        subtracted from them."""
+        value = bare(self.left)
+        if value.op == "sub" and not self.e.depends(value.args[1], "k"):
+            value = bare(value.args[0])
+        return value.op == "load" and self.e.coefficient(value.attr[1], "k") == 1
 
     # -- packing --------------------------------------------------------------------------------------------------
 

@@ -5,6 +5,7 @@ from emberlet.errors import UnsupportedError, refuse
 from ...kernels.table import describe
 from ...lower.reductions import SPECIFICATIONS
 from . import contraction, depthwise, direct, integers, lines, nest, rows, single_row
+from .pictures import direct_integers
 from .pictures.border import border
 from .pictures.max_pool import max_pool
 
@@ -99,6 +100,8 @@ class Options:
             kernel = stored_panels.panel_product(item, stored, name, self)
             if kernel is None:
                 kernel = byte_products.byte_contraction(item, stored, name, self)
+        if kernel is None:
+            kernel = direct_integers.direct_integers(item, stored, name, self)
         if kernel is None:
             kernel = integers.integer_contraction(item, stored, name, self)
         if kernel is None and conv:
