@@ -189,20 +189,21 @@ def _fold_batch_norms(model: ModelProto) -> None:
             before is None or before.op_type not in ("Conv", "ConvTranspose", "Gemm") or len(uses[node.input[0]]) != 1
             or node.input[0] in outputs or any(a.name == "training_mode" and a.i for a in node.attribute)
             or any(n not in constants for n in (before.input[1], *filter(None, before.input[2:]), *node.input[1:]))
-            or len(uses[before.input[1]]) != 1 or constants[before.input[1]].data_type != 1
+            or len(uses[before.input[1]]) != 1 or constants[before.input[1]].data_type not in FLOATS
         ):  # fmt: skip
             continue
         gain, shift, mean, var = (helper.to_array(constants[n]).astype(np.float64) for n in node.input[1:5])
         epsilon = next((a.f for a in node.attribute if a.name == "epsilon"), 1e-5)
         factor = gain / np.sqrt(var + epsilon)
-        weight = _scaled(before, helper.to_array(constants[before.input[1]]), factor)
+        held = helper.to_array(constants[before.input[1]])
+        weight = _scaled(before, held, factor)
         bias = helper.to_array(constants[before.input[2]]) if any(before.input[2:3]) else np.zeros(1)
         if weight is None or bias.size not in (1, len(factor)) or bias.shape[-1:] not in ((), (bias.size,)):
             continue  # it does not scale each output, or a Gemm adds a row of its own to each sample
-        constants[before.input[1]].CopyFrom(helper.from_array(np.asarray(weight, np.float32), before.input[1]))
+        constants[before.input[1]].CopyFrom(helper.from_array(weight.astype(held.dtype), before.input[1]))
         name = unused.stem(before.input[1], ".bias") + ".bias"
         moved = (bias.reshape(-1) - mean) * factor + shift
-        graph.initializer.append(helper.from_array(np.asarray(moved, np.float32), name))
+        graph.initializer.append(helper.from_array(moved.astype(held.dtype), name))
         del before.input[2:]
         before.input.append(name)
         before.output[0] = node.output[0]

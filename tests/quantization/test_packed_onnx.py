@@ -265,3 +265,16 @@ def test_integers_take_their_bits_in_a_file(bits: int, value_dtype: str | None, 
     made = source([node], [value("x", [1, 6, 5, 5])], [value("y", [1, 8, 3, 3])], held, "qdq", tmp_path)
     proto = onnx.load_from_string(made.final(Scheme(bits, value_dtype=value_dtype))[2]["m.onnx"])
     assert next(t for t in proto.graph.initializer if t.name == "w_quantized").ByteSize() < 8 * 54 * bits // 8 + 40
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "float64"])
+def test_a_norm_behind_a_product_is_folded_in_every_float(dtype: str, tmp_path: Path) -> None:
+    """Into integers, whatever the dtype of the weight: no weight stays in float."""
+    kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    held = {"w": drawn(8, 24), **{n: np.abs(drawn(8)) + 0.1 for n in ("scale", "shift", "mean", "var")}}
+    nodes = [helper.make_node("Gemm", ["x", "w"], ["h"], transB=1),
+             helper.make_node("BatchNormalization", ["h", "scale", "shift", "mean", "var"], ["y"])]  # fmt: skip
+    made = source(nodes, [value("x", [3, 24], kind)], [value("y", [3, 8], kind)],
+                  {n: x.astype(dtype) for n, x in held.items()}, "qdq", tmp_path)  # fmt: skip
+    proto = check(made, {"x": X.astype(dtype)}, rtol=4e-3 if dtype == "float16" else 1e-5)
+    assert not made.notes and any(t.name == "w_quantized" for t in proto.graph.initializer)
