@@ -105,6 +105,10 @@ def test_lanes_share_the_inner_steps_of_a_tile(on_class, make, rows, columns, wo
         x, w, b = make((2, 6, 9, 7)), make((10, 6 // groups, 3, 3)), make((10,))
         shape = ((stride, stride), ((1, 1), (1, 1)), (1, 1), groups)
         twin.check(lambda k, x, w, b, s=shape: k.conv(x, w, b, *s), x, w, b, rtol=1e-4, atol=1e-4)
+    for x, w, stride in (((2, 1, 70), (10, 1, 33), 5), ((1, 2, 7, 50), (6, 2, 3, 9), 3)):  # rows of few channels
+        rank = len(x) - 2
+        line = ((1,) * (rank - 1) + (stride,), ((0, 0),) * rank, (1,) * rank, 1)
+        twin.check(lambda k, x, w, s=line: k.conv(x, w, None, *s), make(x), make(w), rtol=1e-4, atol=1e-4)
 
 
 def test_few_results_of_many_steps_are_split_on_a_gpu(gpu, make):
@@ -113,6 +117,10 @@ def test_few_results_of_many_steps_are_split_on_a_gpu(gpu, make):
     conv = backend.conv(x, w, None, (1, 1), ((1, 1), (1, 1)), (1, 1), 1).data
     assert "each with a part of the inner steps" in make_plan([conv], Options("gpu"))[0].kernels[0][1]
     assert "each with a part of the inner steps" not in make_plan([conv], Options("cpu"))[0].kernels[0][1]
+    # The waves of a Fourier transform lie along the second inner axis: of the first one there is a single step.
+    x, w = backend.full((1, 1, 640), 1.0, dtypes.float32), backend.full((258, 1, 256), 1.0, dtypes.float32)
+    waves = backend.conv(x, w, None, (128,), ((0, 0),), (1,), 1).data
+    assert "each with a part of the inner steps" in make_plan([waves], Options("gpu"))[0].kernels[0][1]
 
 
 @pytest.mark.parametrize(

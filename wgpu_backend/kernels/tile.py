@@ -15,6 +15,7 @@ from ..lower import index as ix
 from ..lower.contraction import problem
 from ..lower.kernel_ir import RESULT, SECOND, Frame
 from ..lower.lowering import Lowering
+from ..lower.tiles import split_axis
 from ..render import wgsl
 from ..run import storage
 from .byte_results import byte_lines
@@ -103,18 +104,18 @@ class _Tiled:
         right = [[p.right(low, self.grid, column, k) for column in self.columns] for k in steps]
         left = self._left_vectors(left)
         right = [self._vectors(line) for line in right] if self.group == 4 else self._by_step(right)
-        split = tile.split > 1 and bool(loops)
         sums = self._sums()
         ranged = self._range()  # before any other text: it may say that an operand is read as vectors
         tile = self.tile
+        split = "r{}".format(split_axis(p)) if tile.split > 1 and loops else None  # the counter that is split
         out = wgsl.Renderer(low.slots)
         for i in range(tile.rows):
             for q in range(len(self.chunks)):
                 zero = "{}()".format(self._vector_type(q, self.type))
                 out.line("var acc{}_{} = {};".format(i, q, zero))
         for counter, extent in loops:
-            if split and counter == "r0":
-                out.open("for (var r0 = slice; r0 < {}u; r0 += {}u) {{".format(extent, tile.split))
+            if counter == split:
+                out.open("for (var {0} = slice; {0} < {1}u; {0} += {2}u) {{".format(counter, extent, tile.split))
             elif is_open(extent) or extent > 1:
                 out.open("for (var {0} = 0u; {0} < {1}u; {0}++) {{".format(counter, extent))
         for k in range(len(steps)):
@@ -124,7 +125,7 @@ class _Tiled:
                 for q in range(len(b)):
                     out.line("acc{0}_{1} = acc{0}_{1} + {2};".format(i, q, self._products(a[i], b[q], q)))
         for counter, extent in loops:
-            if is_open(extent) or extent > 1 or (split and counter == "r0"):
+            if is_open(extent) or extent > 1 or counter == split:
                 out.close()
         values = {"workgroup": tile.workgroup, "rows": tile.rows, "columns": tile.columns, "range": ranged}
         values["first"] = "let range = range_of(lane);\n" if ranged else ""

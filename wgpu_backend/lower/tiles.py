@@ -110,6 +110,7 @@ def candidates(problem, device_class, count=6, fours=None):
     most = min(kind.cells, 64 if work < 1 << 22 else 128 if work < 1 << 24 else 256)
     taps_most = MOST_TAPS if work < 1 << 26 else 2 * MOST_TAPS
     looped = problem.inner[len(problem.inner) - problem.unrolled - 1]
+    axis = split_axis(problem)
     found = []
     for rows in ROWS:
         if (rows > 1 and rows >= 2 * typical(problem.rows)) or (fours == "rows" and rows % 4):
@@ -122,11 +123,21 @@ def candidates(problem, device_class, count=6, fours=None):
             # The longer shader is worth it if both operands are then read as vectors.
             vectors = divides(4, looped) and columns % 4 == 0 and divides(4, problem.columns)
             unroll = kind.unroll if taps == 1 and vectors and rows * columns * kind.unroll <= MOST_UNROLLED else 1
+            turns = typical(problem.inner[axis]) // unroll
             for split in kind.splits:
-                if split == 1 or typical(problem.inner[0]) // unroll >= 2 * split:
+                if split == 1 or turns >= 2 * split:
                     found.append((cost(problem, rows, columns, unroll, split, kind), rows, columns, unroll, split))
     found.sort()
     return [Tile(rows, columns, unroll, kind.workgroup, 0, split) for _, rows, columns, unroll, split in found[:count]]
+
+
+def split_axis(problem):
+    """The inner axis over whose steps a split divides a tile's work: the longest one that is looped over."""
+    best = 0
+    for i in range(1, len(problem.inner) - problem.unrolled):
+        if typical(problem.inner[i]) > typical(problem.inner[best]):
+            best = i
+    return best
 
 
 def choose(problem, device_class, fours=None):
