@@ -178,6 +178,33 @@ def test_a_pool_stores_words(run: Callable[..., Any]) -> None:
     assert dispatches == 4  # one packs the input
 
 
+@pytest.mark.parametrize("kind", ["average", "long average", "maximum", "mean", "greatest"])
+def test_pools_of_floats_store_words(run: Callable[..., Any], kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Options, "little", 0)  # no product computes its operand anew
+    draw = np.random.default_rng(11)
+    x = draw.integers(-128, 128, (2, 8, 8, 8)).astype(np.float32) / 16
+    w = drawn(draw, np.int8, (6, 8, 1, 1))
+    pools: dict[str, Callable[..., Any]] = {
+        "average": lambda y: F.avg_pool(y, 2),
+        "long average": lambda y: F.avg_pool(y, (8, 4)),
+        "maximum": lambda y: F.max_pool(y, 2),
+        "mean": lambda y: y.mean(axis=(2, 3), keepdims=True),
+        "greatest": lambda y: y.max(axis=(2, 3), keepdims=True),
+    }
+
+    def model(x: Tensor) -> Tensor:
+        q = F.quantize_linear(pools[kind](x), 1 / 8, constant(x, np.uint8(120)))
+        return F.conv_integer(q, constant(x, w), 120)
+
+    (found,), dispatches = run(model, x)
+    tall, wide = {"long average": (8, 4), "mean": (8, 8), "greatest": (8, 8)}.get(kind, (2, 2))
+    windows = x.reshape(2, 8, 8 // tall, tall, 8 // wide, wide)  # sums are exact: all numbers are sixteenths
+    y = windows.max((3, 5)) if kind in ("maximum", "greatest") else windows.mean((3, 5))
+    want = quantized(y, 1 / 8, 120).astype(np.int64) - 120
+    np.testing.assert_array_equal(found, convolved(want, w.astype(np.int64), 1, 0, 1, 1))
+    assert dispatches == 2
+
+
 def test_convolutions_write_their_words_into_the_whole(run: Callable[..., Any]) -> None:
     draw = np.random.default_rng(5)
     x = drawn(draw, np.uint8, (1, 4, 8, 8))

@@ -1,8 +1,8 @@
 """Kernels whose results are bytes that products read as words (fuse/packing.py): an invocation stores four
 neighbors."""
 
-from emberlet.shapes import size
 from emberlet.sizes.questions import divides, known_equal
+from emberlet.sizes.size import is_open
 
 from ..lower import index as ix
 from ..lower.contraction import problem
@@ -10,24 +10,25 @@ from ..lower.kernel_ir import Frame, coordinates
 from ..lower.lowering import Lowering, after
 from ..lower.reductions import specification
 from ..render import wgsl
-from .loop import MAX_ITERATIONS, WORKGROUP, finish, flat, spread
+from .loop import BLOCK, MAX_ITERATIONS, WORKGROUP, combine, finish, first, flat, spread, wants_group
 
 _PRODUCTS = ("matmul", "conv", "dot_bytes")
 _MOST_TAPS = 16  # of a pool whose windows are written out
 
 
-def packs(anchor, chain, in_tiles):
+def packs(anchor, chain, in_tiles, software):
     """Whether the kernel of an anchor can store what follows from a chain as words: an invocation has four neighbors of
     the anchor's results, which are the bytes of a word behind the chain. in_tiles(anchor, problem): whether a product
-    of floats is computed by tiles."""
+    of floats is computed by tiles; software: whether the device is one."""
     if anchor.op in _PRODUCTS:
         return _is_tiled(anchor, in_tiles) and _lines(anchor, chain) is not None
     if anchor.op == "rows":
         region = anchor.arg
         return known_equal(region.exit.shape, region.full) and byte_axis(anchor, chain) == region.axes[-1]
-    if anchor.op == "pool":
-        few = anchor.arg[0] == "max" and size(anchor.arg[1]) <= _MOST_TAPS
-        return few and anchor.dtype.is_integer and byte_axis(anchor, chain) is not None
+    if anchor.op in ("pool", "reduce"):
+        extent = specification(anchor).size()
+        few = not is_open(extent) and 0 < extent <= 2 * BLOCK and not wants_group(anchor.count, extent, software)
+        return few and anchor.arg[0] in ("sum", "max", "min") and byte_axis(anchor, chain) is not None
     return anchor.op == "attention" and byte_axis(anchor, chain) == 3
 
 
@@ -74,22 +75,35 @@ def _place(shape, axis, byte, chain):
 
 
 def pooled(item, stored, name):
-    """The Kernel of a pool of integers that gives bytes: an invocation has four, with their windows written out."""
+    """The Kernel of a pool or reduction that gives bytes: an invocation has four, and folds them side by side, with
+    small windows written out."""
     anchor = item.anchor
     axis, shape = byte_axis(anchor, item.chain), tuple(anchor.shape)
     low = Lowering(item, stored)
     window = specification(anchor)
+    looped = [("r{}".format(i), n) for i, n in enumerate(window.extents)] if window.size() > _MOST_TAPS else []
+    steps = [[ix.counter(name, n) for name, n in looped]] if looped else _taps(window.extents)
     at = coordinates("g", shape[:axis] + (shape[axis] // 4,) + shape[axis + 1 :])
-    cells = []
+    out = wgsl.Renderer(low.slots)
+    places = []
     for byte in range(4):
         place = list(at)
         place[axis] = ix.add(ix.mul(at[axis], 4), ix.const(byte))
-        highest = None
-        for taps in _taps(window.extents):
-            value = window.body(low, place, taps)
-            highest = value if highest is None else low.build.make("max", value.type, (highest, value))
-        cells.append(low.place(place, highest))
-    out = wgsl.Renderer(low.slots)
+        places.append(place)
+        out.line("var acc{}: {} = {};".format(byte, window.type, first(window.op, window.type)))
+    terms = [[window.body(low, place, taps) for place in places] for taps in steps]
+    for counter, extent in looped:
+        out.open("for (var {0} = 0u; {0} < {1}u; {0}++) {{".format(counter, extent))
+    for four in terms:
+        for byte in range(4):
+            acc = "acc{}".format(byte)
+            out.line("{} = {};".format(acc, combine(window.op, window.type, acc, out.name(four[byte]))))
+    for _ in looped:
+        out.close()
+    cells = []
+    for byte in range(4):
+        value = low.build.make("variable", window.type, (), "acc{}".format(byte))
+        cells.append(low.place(places[byte], low.round(value, anchor.dtype)))
     out.store_four(cells)
     count = anchor.count // 4
     groups = (count + WORKGROUP - 1) // WORKGROUP

@@ -49,7 +49,7 @@ class Options:
         """Whether the kernel of an anchor and a chain can store four bytes as a word."""
         from .byte_results import packs
 
-        return packs(anchor, chain, lambda anchor, what: in_tiles(anchor, what, self))
+        return packs(anchor, chain, lambda anchor, what: in_tiles(anchor, what, self), self.software)
 
     def ranges(self, item, x):
         """Whether the kernel of an item, whose product reads the levels of x in the range of x, finds that itself."""
@@ -245,7 +245,7 @@ def _rows(item, stored, options):
 
 
 def _pool(item, stored, options):
-    """By windows that are written out where four bytes are stored as a word; else None."""
+    """By four results at a time where they are stored as the bytes of a word; else None."""
     from .byte_results import pooled
 
     whole = item.region[0] if item.region else item.node
@@ -280,6 +280,7 @@ _SPECIAL = {
     "attention": _attention,
     "kernel": _own,
     "pool": _pool,
+    "reduce": _pool,
     "range_levels": _range_levels,
     "rows": _rows,
     "recurrence": _recurrence,
