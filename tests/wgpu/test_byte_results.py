@@ -298,6 +298,29 @@ def test_products_find_the_range_of_their_operand(
     np.testing.assert_allclose(found, want, rtol=1e-6, equal_nan=True)
 
 
+@pytest.mark.parametrize("kilobytes", [0, 200, 400, 800, 1600, 3200])
+def test_tiles_are_so_large_that_workgroups_read_a_range_seldom(
+    gpu: Backend, kilobytes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Options, "most", (kilobytes << 10, 0))
+    monkeypatch.setattr(gpu, "_options", Options("gpu"))
+    draw = np.random.default_rng(15)
+    x, w = draw.normal(size=(32, 96)).astype(np.float32), drawn(draw, np.int8, (96, 2000))
+
+    def model(x: Tensor) -> Tensor:
+        levels, scale, point = F.dynamic_quantize_linear(x)
+        return F.matmul_integer(levels, constant(x, w), point).astype(dtypes.float32) * scale
+
+    fast = compile(model, emberlet.asarray(x, backend=gpu), backend=gpu)
+    want = np.asarray(model(emberlet.asarray(x, backend=get_backend("numpy"))))
+    np.testing.assert_array_equal(np.asarray(fast(x)), want)
+    steps = fast.plan().steps
+    tiles = steps[-1].groups[0]
+    assert len(steps) == 2 or tiles * x.nbytes <= kilobytes << 10
+    if kilobytes in (0, 3200):
+        assert len(steps) == (1 if kilobytes else 2)
+
+
 def test_what_is_read_of_a_range_elsewhere_keeps_its_kernel(run: Callable[..., Any]) -> None:
     draw = np.random.default_rng(13)
     x, w = draw.normal(size=(12, 32)).astype(np.float32), drawn(draw, np.int8, (32, 16))

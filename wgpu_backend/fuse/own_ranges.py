@@ -17,7 +17,7 @@ def without_ranges(fusion, items):
     for item in items:
         here = [found[key] for key in read(item, fusion.stored) if key in found]
         if len(here) > 1 or [
-            1 for one in here if not _is_operand(item, one.node) or not ranges(item, one.anchor.srcs[0])
+            1 for one in here if levels_read(item) is not one.node or not ranges(item, one.anchor.srcs[0])
         ]:
             for one in here:
                 del found[id(one.node)]
@@ -53,12 +53,11 @@ def read(item, stored):
     return out
 
 
-def _is_operand(item, levels):
-    """Whether the first operand of an item's product is some of the words, or of the floats, of a "range_levels"
-    node."""
+def levels_read(item):
+    """The "range_levels" node of whose words, or floats, the first operand of an item's product consists; else None."""
     if item.anchor is None or item.anchor.op not in ("dot_bytes", "matmul", "conv"):
-        return False
+        return None
     node = item.anchor.srcs[0]
     while node.op in ("reshape", "slice", "bitcast"):
         node = node.srcs[0]
-    return node is levels
+    return node if node.op == "range_levels" else None

@@ -4,6 +4,7 @@ from emberlet.sizes.questions import known_equal
 from emberlet.sizes.size import typical
 
 from ..fuse.fusion import CHEAP
+from ..fuse.own_ranges import levels_read
 from ..lower.lowering import Lowering
 from ..lower.reductions import specification
 from ..record.node import is_wide
@@ -40,10 +41,6 @@ class Options:
     joins_lookups = True  # whether an epilogue may look its elements up in a table
     numbers_again = 64  # the highest cost of a single number that invocations compute themselves: it is no dispatch
     computed_again = CHEAP  # the highest cost of an inlined operand that a kernel recomputes at every read
-    # Bytes that all workgroups of a product read, at most, to find the range of its operand, and levels that its
-    # invocations then compute, at most, if it is a product of floats.
-    most_read, most_levels = 1 << 24, 1 << 19
-    most_read_in_software, most_levels_in_software = 1 << 16, 1 << 16
 
     def packs(self, anchor, chain):
         """Whether the kernel of an anchor and a chain can store four bytes as a word."""
@@ -91,6 +88,12 @@ class Options:
     def software(self):
         """Whether this is a software device: few invocations keep it busy, and loads and barriers are expensive."""
         return self.device_class != "gpu"
+
+    @property
+    def most(self):
+        """(bytes that all workgroups of a product read, at most, to find the range of its operand; levels that its
+        invocations then compute, at most, if it is a product of floats)"""
+        return (1 << 16, 1 << 16) if self.software else (1 << 24, 1 << 19)
 
     @staticmethod
     def of(device):
@@ -189,34 +192,44 @@ def _contraction(item, stored, options):
         if item.anchor.word[0] == "f" and matmul_kernel.serves(what, options) and matmul_kernel.wins(what):
             return matmul_kernel.matmul(item, stored, describe(item), options)
         tile = choose(what, options.device_class)
+    levels = levels_read(item)
+    if levels is not None and id(levels) not in stored:
+        tile = range_tile(what, levels.srcs[0], options, fours)
     if tile.blocks:
         return matmul_kernel.matmul(item, stored, describe(item), options, tile.blocks)
     return contraction(item, stored, describe(item), tile)
 
 
 def finds_range(item, x, options):
-    """Whether tiles of a product find the range of its first operand x in less time than a dispatch takes."""
+    """Whether a product finds the range of its first operand x in less time than a dispatch takes."""
     from ..lower.contraction import problem
-    from ..lower.tiles import choose, workgroups
     from .byte_results import byte_lines
-    from .range_levels import for_range
 
     what, fours = problem(item.anchor), byte_lines(item)
     if known_equal(what.depth(), 0) or what.depth() > loop_kernel.MAX_ITERATIONS:
         return False
-    grouped = fours is None and by_groups(what, options)
-    tile = choose(what, options.device_class, fours)
-    groups = typical(what.cells()) if grouped else workgroups(what, for_range(tile))
-    most_read, most_levels = options.most_read, options.most_levels
-    if options.software:
-        most_read, most_levels = options.most_read_in_software, options.most_levels_in_software
-    if item.anchor.op == "dot_bytes":
-        return not grouped and groups * x.nbytes <= most_read
-    if not (grouped or in_tiles(item.anchor, what, options)):
-        return False
-    shared = 1 if grouped else tile.rows if item.anchor.op == "conv" else tile.columns
-    levels = typical(what.cells() * what.depth()) // shared
-    return levels <= most_levels and groups * x.nbytes <= most_read
+    in_words, shared = item.anchor.op == "dot_bytes", 1
+    if fours is None and by_groups(what, options):
+        if in_words or typical(what.cells()) * x.nbytes > options.most[0]:
+            return False
+    else:
+        tile = range_tile(what, x, options, fours)
+        if in_words or tile is None or not in_tiles(item.anchor, what, options):
+            return in_words and tile is not None
+        shared = tile.rows if item.anchor.op == "conv" else tile.columns
+    return typical(what.cells() * what.depth()) // shared <= options.most[1]
+
+
+def range_tile(what, x, options, fours):
+    """The best Tile whose workgroups may read all of x each, to find its range; None if there is none."""
+    from ..lower.tiles import candidates, workgroups
+    from .range_levels import for_range
+
+    for tile in candidates(what, options.device_class, fours=fours):
+        tile = for_range(tile)
+        if workgroups(what, tile) * x.nbytes <= options.most[0]:
+            return tile
+    return None
 
 
 def in_tiles(anchor, what, options):

@@ -20,7 +20,7 @@ from ..render import wgsl
 from ..run import storage
 from .byte_results import byte_lines
 from .loop import finish, flat, spread
-from .range_levels import for_range, range_of
+from .range_levels import range_of
 
 
 def contraction(item, stored, name, tile):
@@ -106,7 +106,6 @@ class _Tiled:
         right = [self._vectors(line) for line in right] if self.group == 4 else self._by_step(right)
         sums = self._sums()
         ranged = self._range()  # before any other text: it may say that an operand is read as vectors
-        tile = self.tile
         split = "r{}".format(split_axis(p)) if tile.split > 1 and loops else None  # the counter that is split
         out = wgsl.Renderer(low.slots)
         for i in range(tile.rows):
@@ -148,10 +147,7 @@ class _Tiled:
     def _range(self):
         """The text of the function that finds the range of an operand, where the product needs that."""
         x = self.lowering.ranged
-        if x is None:
-            return ""
-        self.tile = for_range(self.tile)
-        return "\n" + range_of(self.lowering, x, self.tile.workgroup, self.words)
+        return "" if x is None else "\n" + range_of(self.lowering, x, self.tile.workgroup, self.words)
 
     def _add_parts(self, out, tiles):
         """Add up the sums of the lanes that share a tile, in the first of them; the others end."""
