@@ -298,6 +298,37 @@ def test_products_find_the_range_of_their_operand(
     np.testing.assert_allclose(found, want, rtol=1e-6, equal_nan=True)
 
 
+@pytest.mark.parametrize("kind", ["scalar", "row", "matrix"])
+def test_a_tensor_of_one_element_is_as_good_as_a_number(run: Callable[..., Any], kind: str) -> None:
+    """A scale and a zero point: the plan has no kernel more."""
+    draw = np.random.default_rng(16)
+    x = draw.normal(size=(1, 4, 12, 12)).astype(np.float32)
+    weights = [drawn(draw, np.int8, (4, 4, 3, 3)) for _ in range(2)]
+
+    def model(x: Tensor, alone: bool) -> Tensor:
+        def one(value: Any) -> Any:
+            shape = {"scalar": (), "row": (1,), "matrix": (1, 1)}[kind]
+            return constant(x, np.reshape(value, shape)) if alone else value.item()
+
+        def levels(x: Tensor) -> Tensor:
+            q = F.quantize_linear(x, one(np.float32(0.0625)), one(np.uint8(120)))
+            return F.dequantize_linear(q, one(np.float32(0.0625)), one(np.uint8(120)))
+
+        y = x
+        for w in weights:
+            y = F.max_pool(F.hard_swish(levels(y)), 2)
+            scale, zero = one(np.float32(2**-10)), one(np.int8(0))
+            y = F.conv2d(levels(y), F.dequantize_linear(constant(x, w), scale, zero), padding=1)
+        return levels(y)
+
+    (wanted,), dispatches = run(lambda x: model(x, False), x)
+    (found,), others = run(lambda x: model(x, True), x)
+    np.testing.assert_array_equal(found, wanted)
+    assert others == dispatches
+    host = np.asarray(model(emberlet.asarray(x, backend=get_backend("numpy")), True))
+    np.testing.assert_array_equal(found, host)
+
+
 @pytest.mark.parametrize("kilobytes", [0, 200, 400, 800, 1600, 3200])
 def test_tiles_are_so_large_that_workgroups_read_a_range_seldom(
     gpu: Backend, kilobytes: int, monkeypatch: pytest.MonkeyPatch

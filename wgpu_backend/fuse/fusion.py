@@ -161,8 +161,10 @@ class Fusion:
             state = self.states[id(s)]
             if state.kind == "inline" and [1 for t in s.srcs if t in outside and id(t) in self.stored]:
                 state = self.states[id(s)] = self.inline(s)  # which costs less since its source is stored
-            # An inlined source is recomputed in every pass over the row.
-            if state.kind == "open" or (state.kind == "inline" and self._members_cost(state) > 2 * CHEAP):
+            # An inlined source is recomputed in every pass over the row, and readers of its row may read it, too.
+            costly = state.kind == "inline" and self._members_cost(state) > 2 * CHEAP
+            little = 4 * len(state.leaves) <= self.max_inputs and self._is_little(s, len(region.reductions) + 1)
+            if state.kind == "open" or (costly and not little):
                 state = self.store(s)
             leaves.update(state.leaves)
         anchor = Node("rows", tuple(outside), region, node.dtype, node.shape, node.word)
@@ -256,6 +258,11 @@ class Fusion:
             total += state.members[key]
         return total
 
+    def _is_little(self, node, times):
+        """Whether computing an inline node so many times takes no longer than another dispatch."""
+        cost = self._members_cost(self.states[id(node)])
+        return typical(node.count) * cost * times <= self.options.little
+
     def _store_one(self, node):
         """Store the inlined source of `node` that reads most; False if there is none."""
         best = None
@@ -348,7 +355,8 @@ class Fusion:
             mine = {}
             for reader in self.consumers.get(key, ()):
                 mine.update(owners[id(reader)])
-            if len(mine) > 1 and (self._members_cost(state) > self._anew(node) or len(state.leaves) > 2):
+            costly = self._members_cost(state) > self._anew(node) or len(state.leaves) > 2
+            if len(mine) > 1 and costly and not self._is_little(node, len(mine) - 1):
                 self.stored[key] = node
                 state.kind = "stored"
                 mine = {key: 1}

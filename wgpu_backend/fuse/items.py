@@ -21,7 +21,7 @@ def reads(node):
     if node.op not in ("matmul", "conv", "dot_bytes"):
         return 0
     weight = node.srcs[1].shape
-    terms = weight[-2] if node.op != "conv" else size(weight[1:])
+    terms = weight[-2] if node.arg is None else size(weight[1:])
     return typical(node.count * terms)
 
 

@@ -9,9 +9,11 @@ from emberlet.sizes.size import current, is_open, least
 from ..kernels.loop import MAX_ITERATIONS
 from ..lower.reductions import identity
 from ..run import storage
+from .host_evaluation import given
 from .index_ranges import check_range
 from .recording import Recording
 
+_NUMBERS = ("float32", "int32", "uint32", "int16", "uint16", "int8", "uint8")
 SPREAD = 1 << 16  # sums that are enough for a GPU to compute side by side
 LONGEST = 256 * MAX_ITERATIONS  # the most elements that one workgroup can process
 
@@ -77,9 +79,21 @@ class Primitives(Recording):
     def binary(self, op, a, b):
         dtype = dtypes.bool if op in BOOLEAN_RESULT else a.dtype
         shape = shapes.broadcast(a.shape, b.shape)
+        a, b = self._as_number(a), self._as_number(b)
         if _is_number(a) and _is_number(b):
             return self._folded(shape, lambda host, a, b: host.binary(op, a, b), a, b)
         return self._record("binary", (a, b), (op, a, b), "binary", op, dtype, shape)
+
+    def _as_number(self, x):
+        """x; as a number in a plan where it is one element of data, such as a scale or a zero point, or was cast from
+        that: what asks for numbers then finds it, and kernels have it in their text."""
+        node = x.data
+        while node.op in ("cast", "reshape"):
+            node = node.srcs[0]
+        if not self.tracing or node.op != "data" or not known_equal(node.count, 1) or x.dtype.name not in _NUMBERS:
+            return x
+        value = given(x.data, self.host)
+        return x if value is None else self.full(x.shape, value.item(), x.dtype)
 
     def where(self, condition, a, b):
         shape = shapes.broadcast(condition.shape, a.shape, b.shape)
