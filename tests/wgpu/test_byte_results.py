@@ -28,8 +28,9 @@ CLASSES = ("gpu", "cpu")
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Small products multiply bytes, too."""
+    """Small products multiply bytes, too, and do not compute those of their operands themselves."""
     monkeypatch.setattr(byte_words, "LEAST_WORK", 0)
+    monkeypatch.setattr(Options, "little_words", 0)
 
 
 @pytest.fixture(params=CLASSES)
@@ -114,7 +115,7 @@ def test_a_residual_block_takes_a_kernel_for_each_convolution(
     start = want(x, first, 0)
     y = np.maximum(want(start, second, 1).astype(np.int64) - 10 + start - 10, 0)
     np.testing.assert_array_equal(found, want(np.clip(y + 10, 0, 255).astype(np.uint8), third, 0))
-    assert dispatches == 5  # one packs the input, and the third convolution adds what another one reads
+    assert dispatches == 4  # one packs the input
 
 
 @pytest.mark.parametrize("size", [(1, 9, 11), (2, 6, 6)], ids=str)
@@ -178,9 +179,28 @@ def test_a_pool_stores_words(run: Callable[..., Any]) -> None:
     assert dispatches == 4  # one packs the input
 
 
+@pytest.mark.parametrize("padding", [0, 1])
+@pytest.mark.parametrize("channels", [4, 6])
+def test_convolutions_compute_the_words_of_a_little_picture(
+    run: Callable[..., Any], channels: int, padding: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Options, "little_words", 1 << 22)
+    draw = np.random.default_rng(17)
+    x = draw.normal(size=(2, channels, 9, 11)).astype(np.float32)
+    w = drawn(draw, np.int8, (5, channels, 3, 3))
+
+    def model(x: Tensor) -> Tensor:
+        q = F.quantize_linear(x, 1 / 32, constant(x, np.uint8(120)))
+        return F.conv_integer(q, constant(x, w), 120, padding=padding)
+
+    (found,), dispatches = run(model, x)
+    q = quantized(x, 1 / 32, 120).astype(np.int64) - 120
+    np.testing.assert_array_equal(found, convolved(q, w.astype(np.int64), 1, padding, 1, 1))
+    assert dispatches == 1
+
+
 @pytest.mark.parametrize("kind", ["average", "long average", "maximum", "mean", "greatest"])
-def test_pools_of_floats_store_words(run: Callable[..., Any], kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Options, "little", 0)  # no product computes its operand anew
+def test_pools_of_floats_store_words(run: Callable[..., Any], kind: str) -> None:
     draw = np.random.default_rng(11)
     x = draw.integers(-128, 128, (2, 8, 8, 8)).astype(np.float32) / 16
     w = drawn(draw, np.int8, (6, 8, 1, 1))

@@ -56,6 +56,7 @@ class Fusion:
         self.regions = {}
         self.aliases = []
         self.packed = {}  # ids of bytes that are stored as the words that products read
+        self.anew = {}  # ids of words, and views of them, that products compute at every read
         self.inside = {}  # nodes whose several readers all belong to the same epilogue
         self.place = {}
         for at in range(len(self.order)):
@@ -127,7 +128,7 @@ class Fusion:
             elif state.kind == "open" or (
                 state.kind == "inline"
                 and node.op in _REREADS
-                and self._members_cost(state) > self._again(node, s)
+                and self.members_cost(state) > self._again(node, s)
                 and not self.pads(node, s)
             ):
                 state = self.store(s)
@@ -145,6 +146,8 @@ class Fusion:
 
     def _again(self, node, source):
         """The highest cost at which `source` is computed inside the kernel of `node` anew at every read."""
+        if id(source) in self.anew:
+            return self.members_cost(self.states[id(source)])
         again = reads(node) if len(self.consumers[id(source)]) == 1 else 0
         few = self.options.little // again if again else 0
         if source.dtype is node.dtype or node.op not in ("matmul", "conv") or is_picked(source):
@@ -162,7 +165,7 @@ class Fusion:
             if state.kind == "inline" and [1 for t in s.srcs if t in outside and id(t) in self.stored]:
                 state = self.states[id(s)] = self.inline(s)  # which costs less since its source is stored
             # An inlined source is recomputed in every pass over the row, and readers of its row may read it, too.
-            costly = state.kind == "inline" and self._members_cost(state) > 2 * CHEAP
+            costly = state.kind == "inline" and self.members_cost(state) > 2 * CHEAP
             little = 4 * len(state.leaves) <= self.max_inputs and self._is_little(s, len(region.reductions) + 1)
             if state.kind == "open" or (costly and not little):
                 state = self.store(s)
@@ -235,7 +238,10 @@ class Fusion:
         for s in node.srcs:
             state = self.states[id(s)]
             repeated = state.kind == "inline" and typical(s.count) < typical(node.count) and node.op != "concat"
-            if state.kind == "open" or (repeated and self._members_cost(state) > self._anew(s)):
+            if id(s) in self.anew:
+                self.anew[id(node)] = True
+                repeated = False
+            if state.kind == "open" or (repeated and self.members_cost(state) > self._anew(s)):
                 self.store(s)
         while True:
             leaves = joined(*[self.states[id(s)].leaves for s in node.srcs])
@@ -252,7 +258,7 @@ class Fusion:
         """The highest cost at which readers compute an inline node for themselves."""
         return self.options.numbers_again if known_equal(node.count, 1) else CHEAP
 
-    def _members_cost(self, state):
+    def members_cost(self, state):
         total = 0
         for key in state.members:
             total += state.members[key]
@@ -260,7 +266,7 @@ class Fusion:
 
     def _is_little(self, node, times):
         """Whether computing an inline node so many times takes no longer than another dispatch."""
-        cost = self._members_cost(self.states[id(node)])
+        cost = self.members_cost(self.states[id(node)])
         return typical(node.count) * cost * times <= self.options.little
 
     def _store_one(self, node):
@@ -355,8 +361,9 @@ class Fusion:
             mine = {}
             for reader in self.consumers.get(key, ()):
                 mine.update(owners[id(reader)])
-            costly = self._members_cost(state) > self._anew(node) or len(state.leaves) > 2
-            if len(mine) > 1 and costly and not self._is_little(node, len(mine) - 1):
+            costly = self.members_cost(state) > self._anew(node) or len(state.leaves) > 2
+            few = key in self.anew or self._is_little(node, len(mine) - 1)
+            if len(mine) > 1 and costly and not few:
                 self.stored[key] = node
                 state.kind = "stored"
                 mine = {key: 1}

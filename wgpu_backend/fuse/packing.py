@@ -11,16 +11,38 @@ from emberlet.sizes.size import is_open
 
 from ..record.node import is_leaf, is_wide
 from ..run import storage
+from .items import reads
 
 
 def visit_words(fusion, node):
     """Whether the bytes of a "words" node are stored as words; they are then."""
     (source,) = node.srcs
+    if _is_computed_anew(fusion, node, source):
+        fusion.anew[id(node)] = True
+        return False
     if not _stores_words(fusion, source):
         return False
     fusion.store(source)
     fusion.packed[id(source)] = True
     return True
+
+
+def _is_computed_anew(fusion, node, source):
+    """Whether the products that read a "words" node compute it at every read in less time than a dispatch takes."""
+    if fusion.states[id(source)].kind != "inline":
+        return False
+    cost = fusion.members_cost(fusion.states[id(source)])
+    total, waiting = 0, [node]
+    while waiting:
+        at = waiting.pop()
+        for reader in fusion.consumers.get(id(at), ()):
+            if reader.op in ("pad", "reshape"):
+                waiting.append(reader)
+            elif reader.op == "dot_bytes":
+                total += reads(reader) * cost  # of four elements, which at least four results of a tile share
+            else:
+                return False
+    return 0 < total <= fusion.options.little_words
 
 
 def _stores_words(fusion, node):

@@ -90,6 +90,11 @@ class Options:
         return self.device_class != "gpu"
 
     @property
+    def little_words(self):
+        """The same as `little` for an operand whose words a product computes, which makes its text long."""
+        return self.little if self.software else 4 * self.little
+
+    @property
     def most(self):
         """(bytes that all workgroups of a product read, at most, to find the range of its operand; levels that its
         invocations then compute, at most, if it is a product of floats)"""
