@@ -11,7 +11,7 @@ A second pass, from the roots to the sources, stores inline nodes that several k
 """
 
 from emberlet.sizes.questions import known_equal
-from emberlet.sizes.size import typical
+from emberlet.sizes.size import is_open, typical
 
 from ..record.node import CONSTANTS, ELEMENTWISE, Node, is_inline, is_leaf, topological
 from .items import Item, State, Stored, cost, is_picked, is_simple, is_table, joined, reads
@@ -266,8 +266,10 @@ class Fusion:
 
     def _is_little(self, node, times):
         """Whether computing an inline node so many times takes no longer than another dispatch."""
+        if is_open(node.count):
+            return False
         cost = self.members_cost(self.states[id(node)])
-        return typical(node.count) * cost * times <= self.options.little
+        return node.count * cost * times <= self.options.little
 
     def _store_one(self, node):
         """Store the inlined source of `node` that reads most; False if there is none."""
