@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from emberlet import dtypes, nn, store
+from emberlet import Module, dtypes, nn, store
 from emberlet.errors import FormatError
 from emberlet.store.formats.torch_tensors import KNOWN, Storage
 
 FIXTURES = Path(__file__).parent / "fixtures"
 WANTED = np.load(FIXTURES / "quantized.npz")
+MODULES = np.load(FIXTURES / "quantized_modules.npz")
 
 
 @pytest.mark.parametrize("name", WANTED.files)
@@ -29,6 +30,31 @@ def test_their_integers_are_taken_as_they_are(name: str) -> None:
     weights = store.open(FIXTURES / "quantized.pt").filter([f"^{name}$"]).rename([(f"^{name}$", "weight")])
     assert max(made.load_from(weights).quantized.values()) < 1e-7
     np.testing.assert_allclose(np.asarray(made.weight.val()).T, WANTED[name], rtol=1e-6, atol=0)
+
+
+@pytest.mark.parametrize("name", MODULES.files)
+def test_weights_within_quantized_modules_have_the_names_of_float_ones(name: str) -> None:
+    """Of static and dynamic linear layers, a table, a cell, and recurrent layers with one direction and with two."""
+    found = np.asarray(store.open(FIXTURES / "quantized_modules.pt")[name])
+    np.testing.assert_allclose(found, MODULES[name], rtol=1e-6, atol=0)
+
+
+def test_a_quantized_state_loads_into_float_layers() -> None:
+    class Net(Module):
+        def __init__(self) -> None:
+            self.fc = nn.Linear(4, 3)
+            self.lower = nn.BiLstm(4, 3, batch_first=False)
+
+    net = Net()
+    renamed = store.open(FIXTURES / "quantized_modules.pt").rename(
+        [("^static[.]", ""), ("^lstm[.](.*_l0.*)", r"lower.\1"), ("^linear", "other")]
+    )
+    assert not net.load_from(renamed, partial=True).missing
+    np.testing.assert_allclose(np.asarray(net.fc.weight.val()).T, MODULES["static.fc.weight"], rtol=1e-6)
+    assert net.fc.bias is not None
+    np.testing.assert_array_equal(np.asarray(net.fc.bias.val()), MODULES["static.fc.bias"])
+    gate = np.asarray(net.lower.reverse_layer.input_gate.input_transform.weight.val())
+    np.testing.assert_allclose(gate.T, MODULES["lstm.weight_ih_l0_reverse"][:3], rtol=1e-6)
 
 
 def of(params: Any, dtype: Any = dtypes.int8, shape: tuple[int, ...] = (2, 3)) -> Any:

@@ -18,6 +18,7 @@ from ..snapshot import Snapshot, bools
 from ..stored import Store
 from .archives import members_of_tar, members_of_zip
 from .pickles import Unknown, load
+from .torch_modules import float_names
 from .torch_quantized import Scales, dequantized
 from .torch_tensors import Storage, StorageType, TensorView, elements, find, storage_of
 
@@ -34,7 +35,7 @@ def read(data: Bytes, where: str, *, limits: Limits, key: str | None = None, **_
     found: dict[str, Snapshot] = {}
     scalars: dict[str, Any] = {}
     extras: dict[str, Any] = {}
-    for name, value in _leaves(_part(tree, key, where), where, len(data)):
+    for name, value in float_names(_leaves(_part(tree, key, where), where, len(data))):
         if isinstance(value, TensorView):
             if len(found) >= limits.tensors:
                 raise FormatError(f"{where}: more tensors than the limit of {limits.tensors}")
