@@ -158,8 +158,8 @@ def names_of(i: Input, given: Mapping[str, Any] | None, columns: Sequence[str], 
             f"on the command line --input {i.name}=COLUMN. The columns are {', '.join(columns) or 'none'}"
         )
     lacking = [name for name in wanted if name not in columns]
-    if lacking and not any(columns):  # an .npy file
-        raise EmberletError(f"there is no column {lacking[0]!r}, but one without a name; name none (input)")
+    if lacking and list(columns) == [""]:  # an .npy file
+        raise EmberletError(f"there is no column {lacking[0]!r}: the data is one array; name no column of {i.name!r}")
     if lacking:
         raise EmberletError(f"there is no column {lacking[0]!r}; the columns are {listed_names(columns) or 'none'}")
     return wanted

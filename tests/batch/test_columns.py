@@ -103,6 +103,7 @@ def test_arrays_come_back_from_arrow(shape: tuple[int, ...], dtype: Any) -> None
         (None, [], True, "The columns are none"),
         ({"in.x": ["b", "e"]}, ["b", "c"], False, "there is no column 'e'; the columns are b, c"),
         ({"in.x": "b"}, [], False, "there is no column 'b'; the columns are none"),
+        ({"in.x": "b"}, [""], True, "there is no column 'b': the data is one array; name no column of 'in.x'"),
     ],
 )
 def test_an_input_takes_the_columns_said_or_those_of_its_name(
