@@ -9,11 +9,13 @@ import numpy as np
 import pytest
 from emberlet import Module, dtypes, nn, store
 from emberlet.errors import FormatError
+from emberlet.store.formats.pickles import Unknown
 from emberlet.store.formats.torch_tensors import KNOWN, Storage
 
 FIXTURES = Path(__file__).parent / "fixtures"
 WANTED = np.load(FIXTURES / "quantized.npz")
 MODULES = np.load(FIXTURES / "quantized_modules.npz")
+TORCHAO = np.load(FIXTURES / "torchao.npz")
 
 
 @pytest.mark.parametrize("name", WANTED.files)
@@ -55,6 +57,34 @@ def test_a_quantized_state_loads_into_float_layers() -> None:
     np.testing.assert_array_equal(np.asarray(net.fc.bias.val()), MODULES["static.fc.bias"])
     gate = np.asarray(net.lower.reverse_layer.input_gate.input_transform.weight.val())
     np.testing.assert_allclose(gate.T, MODULES["lstm.weight_ih_l0_reverse"][:3], rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", TORCHAO.files)
+def test_weights_that_torchao_quantized_are_what_it_makes_of_them(name: str) -> None:
+    """With a scale for each output and for each group, with zero points, and of 8-bit floats."""
+    opened = store.open(FIXTURES / "torchao.pt")
+    np.testing.assert_allclose(np.asarray(opened[f"{name}.weight"]), TORCHAO[name], rtol=1e-6, atol=0)
+    if name != "float8":  # the integers are taken as they are
+        made = nn.Linear(64, 3)
+        made.quantize_weights(8, "affine", 32 if name == "groups" else "channel")
+        lost = made.load_from(opened.rename([(f"^{name}[.]", "")]), partial=True).quantized
+        assert max(lost.values()) < 1e-7
+
+
+def test_torchao_scales_that_do_not_fit_are_refused() -> None:
+    rebuilt = KNOWN["torch._tensor._rebuild_from_type_v2"].call
+    plain = KNOWN["torch._utils._rebuild_tensor"].call
+    weight, wrapper = (
+        plain(Storage(dtypes.int8, "0", 6), 0, (2, 3), (3, 1)),
+        KNOWN["torch._utils._rebuild_wrapper_subclass"],
+    )
+    for shape in ((2, 2), (3, 1), (2,), (0, 1), (2, 1, 1)):
+        scale = plain(Storage(dtypes.float32, "1", 6), 0, shape, (0,) * len(shape))
+        with pytest.raises(FormatError, match="has scales or zero points of"):
+            rebuilt(wrapper, None, (), {"qdata": weight, "scale": scale})
+    for state in ({"qdata": weight}, {"qdata": weight, "scale": 0.5}, {"qdata": None, "scale": weight}, None):
+        found = rebuilt(wrapper, None, (), state)
+        assert isinstance(found, Unknown)
 
 
 def of(params: Any, dtype: Any = dtypes.int8, shape: tuple[int, ...] = (2, 3)) -> Any:

@@ -157,9 +157,11 @@ def _snapshot(
     if view.scales is None:
         return s
     scale, zero, axis = view.scales
-    if isinstance(scale, TensorView):
-        scale, zero = (_snapshot(name, one, data, spans, swap, where, limits) for one in (scale, zero))
-    return dequantized(s, Scales(scale, zero, axis))
+    parts = [
+        _snapshot(name, one, data, spans, swap, where, limits) if isinstance(one, TensorView) else one
+        for one in (scale, zero)
+    ]
+    return dequantized(s, Scales(parts[0], parts[1], axis))
 
 
 # -- the containers

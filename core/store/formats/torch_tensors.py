@@ -31,6 +31,7 @@ DTYPES = {
 }  # fmt: skip
 QUANTIZERS = ("per_tensor_affine", "per_tensor_symmetric", "per_channel_affine", "per_channel_symmetric")
 LARGEST = 3.4e38  # of a scale: float32
+WRAPPER = "torch._utils._rebuild_wrapper_subclass"
 MAX_RANK = 64
 EXPANDED = 16 << 20  # bytes by which a view may exceed sixteen times its storage
 
@@ -50,7 +51,7 @@ class Storage:
 
 class TensorView:
     """A tensor: a view of a storage. offset and strides count elements; scales: of a quantized tensor its scale, zero
-    point and axis, numbers or for each index along the axis, else None."""
+    point and axis, numbers or for each index along the axis, or, with None as axis, for each block; else None."""
 
     __slots__ = ("dtype", "offset", "scales", "shape", "storage", "strides")
 
@@ -67,7 +68,7 @@ class TensorView:
         self.shape = shape
         self.strides = strides
         self.dtype = storage.dtype
-        self.scales: tuple[Any, Any, int] | None = None
+        self.scales: tuple[Any, Any, int | None] | None = None
 
     def span(self) -> tuple[int, int]:
         """(first, last + 1) element of the storage that it covers."""
@@ -147,6 +148,22 @@ def _quantized(storage: Any, offset: Any, shape: Any, strides: Any, params: Any,
     return view
 
 
+def _blocks(state: dict[Any, Any]) -> Any:
+    """torchao's Int8Tensor, IntxUnpackedToInt8Tensor and Float8Tensor: one number for each weight, with a scale and a
+    zero point for each block. https://github.com/pytorch/ao"""
+    view, scale, zero = (state.get(name) for name in ("qdata", "scale", "zero_point"))
+    parts = [one for one in (view, scale, zero) if one is not None]
+    plain = len(parts) > 1 and all(isinstance(one, TensorView) and one.scales is None for one in parts)
+    if not plain or view is None or scale is None or state.get("act_pre_scale") is not None:
+        return Unknown("torch.Tensor", ())
+    for one in parts[1:]:
+        whole = len(one.shape) in (0, len(view.shape)) and 0 not in one.shape
+        if not whole or any(n % blocks for n, blocks in zip(view.shape, one.shape)):
+            raise FormatError(f"a quantized tensor of {view.shape} has scales or zero points of {one.shape}")
+    view.scales = scale, zero or 0, None
+    return view
+
+
 def _size(values: Any = ()) -> Any:
     return tuple(values) if isinstance(values, (tuple, list)) else ()
 
@@ -181,8 +198,10 @@ def _encode(text: Any = "", encoding: Any = "latin1") -> Any:
         raise FormatError("bytes do not match their encoding") from None
 
 
-def _of_type(function: Any, _type: Any, args: Any, *_: Any) -> Any:
-    """A tensor of a subclass, as a plain tensor."""
+def _of_type(function: Any, _type: Any, args: Any, state: Any = None, *_: Any) -> Any:
+    """A tensor of a subclass, as a plain tensor, or a quantized one of torchao's."""
+    if isinstance(function, Known) and function.name == WRAPPER and isinstance(state, dict):
+        return _blocks(state)
     if isinstance(function, Known) and isinstance(args, tuple):
         return function.call(*args)
     return Unknown("torch.Tensor", ())
@@ -196,6 +215,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "torch._utils._rebuild_parameter": lambda data, *_: data,
     "torch._utils._rebuild_parameter_with_state": lambda data, *_: data,
     "torch._tensor._rebuild_from_type_v2": _of_type,
+    WRAPPER: lambda *_: Unknown("torch.Tensor", ()),
     "torch.nn.parameter.Parameter": lambda data=None, *_: data,
     "torch.nn.parameter.Buffer": lambda data=None, *_: data,
     "torch.Size": _size,
