@@ -21,7 +21,7 @@ NAMELESS = b"\x03f32\x03i32\x03Bin\x060.18.0\x04Full" + b"".join(
     b"\r040000000400" + digit + count + bytes(ord(count)) + b"\1" + bytes([ord(count) // 4]) + b"\1\0"
     for digit, count in ((b"0", b"\x08"), (b"2", b"\0"))
 )
-WHOLE = ("views", "checkpoint", "new_dtypes", "whole_module")
+WHOLE = ("views", "checkpoint", "new_dtypes", "whole_module", "torchao")
 FIXTURES = Path(__file__).parents[1] / "store" / "fixtures"
 
 
