@@ -26,7 +26,7 @@ def float_names(leaves: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
         ending = next((e for e in PACKED if f".{name}".endswith(f".{e}")), None)
         last = name.split(".")[-1]
         stem, within, number = name.partition(CELLS)
-        if ending is not None:
+        if ending is not None and value is not None:  # a layer without a bias has None
             yield name[: -len(ending)] + PACKED[ending], value
         elif last in ("_packed_weight_ih", "_packed_weight_hh") and (both := _linear(value)):
             for kind, tensor in zip((last[8:], "bias" + last[-3:]), both):
